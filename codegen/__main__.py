@@ -6,8 +6,10 @@ import argparse
 import difflib
 import sys
 
+from codegen.opcodes import extend_lock, lock_text, read_lock
 from codegen.outputs import OUTPUTS
-from codegen.records import ROOT, SpecError
+from codegen.records import LOCK_PATH, ROOT, SpecError
+from codegen.wire_frames import all_frames
 
 
 def main() -> int:
@@ -16,6 +18,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         texts = {output.path: output.text() for output in OUTPUTS}
+        texts[LOCK_PATH] = lock_text(extend_lock(read_lock(), all_frames()))
     except SpecError as error:
         print(f"codegen: {error}", file=sys.stderr)
         return 1

@@ -1,0 +1,1 @@
+"""Generated modules; see docs/design/codegen.md."""
