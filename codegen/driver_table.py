@@ -17,14 +17,16 @@ HEADER_HEAD = """\
 namespace weft::driver {
 
 // Optional exports of a driver made by Weft (see docs/design/call-path.md).
-enum WeftMemoryNoteKind : int { kMemoryNoteAlloc = 0, kMemoryNoteFree = 1 };
-// Tells where an allocation begins and ends inside mapped memory. size_bytes is 0 for kMemoryNoteFree.
-using WeftMemoryNote = void (*)(int kind, CUdeviceptr address, std::size_t size_bytes);
+// Tells where an allocation inside mapped memory begins (is_alloc 1) or ends (is_alloc 0, size_bytes not read).
+using WeftMemoryNote = CUresult (*)(CUdeviceptr address, std::size_t size_bytes, int is_alloc);
+// Where the CPU may read and write this range of device memory directly; nullptr: nowhere.
+using WeftHostAccess = void* (*)(CUdeviceptr address, std::size_t size_bytes);
 
 struct DriverTable {
 """
 HEADER_TAIL = """\
     WeftMemoryNote weftMemoryNote = nullptr;
+    WeftHostAccess weftHostAccess = nullptr;
     void* library = nullptr;  // of dlopen; never closed: a driver leaves threads behind
 };
 

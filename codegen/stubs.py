@@ -21,7 +21,7 @@ using Result = int;
 """
 
 # Exports of Weft's own that the version script lets through if a library defines them.
-OWN_EXPORTS = ("weftMemoryNote", "weftIsShim")
+OWN_EXPORTS = ("weftMemoryNote", "weftHostAccess", "weftNullLaunchCount", "weftIsShim")
 
 
 def build_stubs() -> str:

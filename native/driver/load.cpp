@@ -50,6 +50,8 @@ Status load_driver_table(const char* path, DriverTable* table) {
     }
     void* note = dlsym(library, "weftMemoryNote");
     std::memcpy(&table->weftMemoryNote, &note, sizeof(note));
+    void* access = dlsym(library, "weftHostAccess");
+    std::memcpy(&table->weftHostAccess, &access, sizeof(access));
     table->library = library;
     return Status::ok();
 }
