@@ -1,0 +1,1 @@
+"""Decisions about who gets what, as pure functions: no I/O, no clock, no dice."""

@@ -1,0 +1,44 @@
+"""The environment of the program. Pure. Every variable is described in docs/design/server.md."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from weft.model.path import PathKind
+
+
+@dataclass(frozen=True)
+class SessionEndpoint:
+    """Where and how the program's shim opens its sessions. secret: 64 hex digits."""
+
+    address: str
+    socket_name: str | None
+    path: PathKind
+    secret: str
+    timeout_s: float
+
+
+@dataclass(frozen=True)
+class Observers:
+    """What is watched of the program; empty: nothing."""
+
+    stats: str = ""
+    trace: str = ""
+    record: str = ""
+
+
+def program_environment(environ: Mapping[str, str], client_dir: str, endpoint: SessionEndpoint, observers: Observers) -> dict[str, str]:
+    """The caller's environment with the shim's folder first on the library path, and the session's variables instead of any older ones."""
+    folders = [folder for folder in environ.get("LD_LIBRARY_PATH", "").split(":") if folder and folder != client_dir]
+    session = {
+        "LD_LIBRARY_PATH": ":".join([client_dir, *folders]),
+        "WEFT_PATH": endpoint.path.value,
+        "WEFT_SERVER_ADDRESS": endpoint.address,
+        "WEFT_SERVER_SOCKET": endpoint.socket_name or "",
+        "WEFT_SESSION_SECRET": endpoint.secret,
+        "WEFT_TIMEOUT_S": f"{endpoint.timeout_s:g}",
+        "WEFT_STATS": observers.stats,
+        "WEFT_TRACE": observers.trace,
+        "WEFT_RECORD": observers.record,
+    }
+    merged = dict(environ) | session
+    return {name: value for name, value in merged.items() if value or name not in session}
