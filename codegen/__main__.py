@@ -6,10 +6,10 @@ import argparse
 import difflib
 import sys
 
+from codegen.frames import all_frames
 from codegen.opcodes import extend_lock, lock_text, read_lock
 from codegen.outputs import OUTPUTS
 from codegen.records import LOCK_PATH, ROOT, SpecError
-from codegen.wire_frames import all_frames
 
 
 def main() -> int:

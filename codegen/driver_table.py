@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from codegen.calls import load_calls
 from codegen.records import CALLS_PATH, Abi, SpecError, load_abi, read_toml
 
 HEADER_HEAD = """\
@@ -52,6 +53,8 @@ class Wanted:
 def wanted_symbols() -> list[Wanted]:
     table = read_toml(CALLS_PATH)["driver_table"]
     wanted = [Wanted(s, True) for s in table["required"]] + [Wanted(s, False) for s in table["optional"]]
+    named = {w.symbol for w in wanted}
+    wanted += [Wanted(s, False) for s in sorted({call.driver for call in load_calls() if call.driver} - named)]
     names = [w.symbol for w in wanted]
     if twice := sorted({n for n in names if names.count(n) > 1}):
         raise SpecError(f"{CALLS_PATH}: driver_table names twice: {', '.join(twice)}")

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from codegen import cuda_abi, cuda_names, driver_table, stubs, wire_frames, wire_records
+from codegen import (
+    call_ids,
+    cuda_abi,
+    cuda_names,
+    driver_table,
+    executor_dispatch,
+    frames,
+    reference,
+    shim_entries,
+    stubs,
+    wire_records,
+)
 from codegen.output import Output
 from codegen.records import ABI_PATH, CALLS_PATH, ERRORS_PATH, FRAMES_PATH
 
@@ -14,7 +25,13 @@ OUTPUTS: tuple[Output, ...] = (
     Output("native/gen/driver_table.cpp", (ABI_PATH, CALLS_PATH), driver_table.build_source),
     Output("native/gen/driver_stubs.cpp", (ABI_PATH,), stubs.build_stubs),
     Output("native/gen/driver_exports.map", (ABI_PATH,), stubs.build_exports),
-    Output("native/gen/wire_frames.h", (FRAMES_PATH, CALLS_PATH), wire_frames.build),
+    Output("native/gen/wire_frames.h", (FRAMES_PATH, CALLS_PATH, ABI_PATH), frames.build),
     Output("native/gen/wire_records.h", (FRAMES_PATH,), wire_records.build_cpp),
     Output("src/weft/gen/preamble.py", (FRAMES_PATH,), wire_records.build_python),
+    Output("native/gen/call_ids.h", (CALLS_PATH,), call_ids.build),
+    Output("native/gen/shim_api.h", (CALLS_PATH, ABI_PATH), shim_entries.build_api),
+    Output("native/gen/shim_entries.cpp", (CALLS_PATH, ABI_PATH), shim_entries.build_entries),
+    Output("native/gen/executor_dispatch.h", (CALLS_PATH, ABI_PATH), executor_dispatch.build_header),
+    Output("native/gen/executor_dispatch.cpp", (CALLS_PATH, ABI_PATH), executor_dispatch.build_source),
+    Output("docs/reference/cuda-calls.md", (CALLS_PATH, ABI_PATH), reference.build),
 )

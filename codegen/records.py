@@ -44,7 +44,7 @@ class Variant:
     per_thread: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # hashed by identity, for caches
 class Abi:
     """spec/cuda/abi.json: the binary interface of the driver library."""
 

@@ -116,14 +116,6 @@ def check_unique(frames: list[Frame]) -> None:
 # ------------------------------------------------------------------------------------------------------------ C++ text
 
 
-def all_frames() -> list[Frame]:
-    return load_frames()
-
-
-def build() -> str:
-    return render_header(all_frames(), read_toml(FRAMES_PATH)["protocol"])
-
-
 HEADER = """\
 // The frames of the session protocol as structs, and what each opcode allows. Use with wire/codec.h; grammar: docs/design/wire.md.
 #pragma once
