@@ -9,6 +9,8 @@ from codegen.records import Abi, Parameter, load_abi
 HEAD = """\
 // The binary interface of the CUDA driver library: types, values and prototypes of every exported symbol, under its true name.
 // No name is redirected by a macro: write cuMemAlloc_v2; cuMemAlloc is the 32-bit function of CUDA 2.
+// With WEFT_ABI_TYPES_ONLY defined the prototypes are left out (the shim has functions of the same names in a namespace, and
+// argument-dependent look-up would find both).
 #pragma once
 
 #include <stddef.h>
@@ -41,7 +43,8 @@ def render(abi: Abi) -> str:
     macros = "".join(f"#define {name} {value}\n" for name, value in abi.macros.items())
     types = "\n".join(type_text(record) for record in abi.types)
     prototypes = "".join(f"{prototype(name, parameters)};\n" for name, parameters in abi.symbols.items())
-    push, pop = "#pragma GCC visibility push(default)\n", "#pragma GCC visibility pop\n"
+    push = "#ifndef WEFT_ABI_TYPES_ONLY\n#pragma GCC visibility push(default)\n"
+    pop = "#pragma GCC visibility pop\n#endif  // WEFT_ABI_TYPES_ONLY\n"
     return f"{HEAD}{macros}\n{types}\n{push}{prototypes}{pop}{TAIL}"
 
 

@@ -18,6 +18,10 @@ API_HEAD = """\
 
 #include "gen/cuda_abi.h"
 
+#ifndef WEFT_ABI_TYPES_ONLY
+#error "the shim is compiled with WEFT_ABI_TYPES_ONLY defined: else calls among these functions are ambiguous (see gen/cuda_abi.h)"
+#endif
+
 namespace weft::shim::api {
 
 """
@@ -83,7 +87,8 @@ def render_entries(calls: tuple[Call, ...]) -> str:
     exports = [export(call, i, s) for call in calls for i in call.implementations for s in i.served]
     return (
         f"{ENTRIES_HEAD}{''.join(bodies)}}}  // namespace\n}}  // namespace weft::shim\n\n"
-        "using weft::shim::CallId;\nusing weft::shim::CallScope;\n\n" + "".join(exports)
+        "using weft::shim::CallId;\nusing weft::shim::CallScope;\n\n#pragma GCC visibility push(default)\n\n" + "".join(exports)
+        + "#pragma GCC visibility pop\n"
     )
 
 

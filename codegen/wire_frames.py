@@ -48,10 +48,10 @@ class Frame:
 
     @property
     def struct(self) -> str:
-        """COPY_H2D_INLINE -> CopyH2dInline; a call's frame cuMemsetD8 -> CuMemsetD8."""
+        """COPY_H2D_INLINE -> CopyH2dInline; a call's frame cuMemsetD8 -> MemsetD8."""
         if self.name.isupper():
             return "".join(part.capitalize() for part in self.name.split("_"))
-        return self.name[0].upper() + self.name[1:]
+        return self.name.removeprefix("cu")
 
     @property
     def fixed_bytes(self) -> int:
