@@ -61,6 +61,16 @@ inline bool try_append(Channel& channel, std::span<const std::byte> frame) {
     return true;
 }
 
+// Until all that was committed has left this process.
+inline Status push_all(Channel& channel) {
+    const auto deadline = patience();
+    for (;;) {
+        if (Status status = channel.flush(); !status || !channel.has_unsent()) return status;
+        if (Clock::now() > deadline) return Status::error(ErrorCode::internal, "not sent in time");
+        if (Status status = channel.wait(true, deadline); !status) return status;
+    }
+}
+
 // Appends and flushes; waits for room. Only for tests in which the peer reads by itself.
 inline Status append(Channel& channel, std::span<const std::byte> frame) {
     const auto deadline = patience();
