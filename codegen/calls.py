@@ -181,9 +181,7 @@ def types_of(abi: Abi, symbol: str) -> list[str]:
     return [p.type.replace("CUdevice_v1", "CUdevice") for p in abi.symbols[symbol]]
 
 
-def implementation(
-    abi: Abi, name: str, symbol: str, own: list[str], record: dict[str, Any], used: set[str]
-) -> Implementation:
+def implementation(abi: Abi, name: str, symbol: str, own: list[str], record: dict[str, Any], used: set[str]) -> Implementation:
     if symbol not in abi.symbols:
         raise SpecError(f"{CALLS_PATH}: {name}: unknown symbol {symbol}")
     plain = [symbol]

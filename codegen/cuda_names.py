@@ -64,11 +64,12 @@ def build_source() -> str:
 def render_source(abi: Abi, descriptions: dict[str, str], sticky: list[str]) -> str:
     symbols = abi.all_symbols()
     index = {symbol: i for i, symbol in enumerate(symbols)}
-    entries, variants = [], []
+    entries: list[str] = []
+    variants: list[str] = []
     for name, listed in sorted(abi.names.items()):
         entries.append(f'    {{"{name}", {len(variants)}, {len(listed)}}},')
-        for v in sorted(listed, key=lambda v: (v.since, v.per_thread)):
-            variants.append(f"    {{{v.since}, {index[v.symbol]}, {str(v.per_thread).lower()}}},  // {v.symbol}")
+        ordered = sorted(listed, key=lambda v: (v.since, v.per_thread))
+        variants += [f"    {{{v.since}, {index[v.symbol]}, {str(v.per_thread).lower()}}},  // {v.symbol}" for v in ordered]
     return "\n".join(
         [
             '#include "gen/cuda_names.h"\n\nnamespace weft::driver {\n',

@@ -68,16 +68,12 @@ def build_header() -> str:
 def render_header(abi: Abi, wanted: list[Wanted]) -> str:
     if unknown := [w.symbol for w in wanted if w.symbol not in abi.symbols]:
         raise SpecError(f"{CALLS_PATH}: driver_table names unknown symbols: {', '.join(unknown)}")
-    fields = [
-        f"    decltype(&::{w.symbol}) {w.symbol} = nullptr;{'' if w.required else '  // may be null'}\n" for w in wanted
-    ]
+    fields = [f"    decltype(&::{w.symbol}) {w.symbol} = nullptr;{'' if w.required else '  // may be null'}\n" for w in wanted]
     return HEADER_HEAD + "".join(fields) + HEADER_TAIL
 
 
 def build_source() -> str:
-    lines = [
-        f'    {{"{w.symbol}", offsetof(DriverTable, {w.symbol}), {str(w.required).lower()}}},' for w in wanted_symbols()
-    ]
+    lines = [f'    {{"{w.symbol}", offsetof(DriverTable, {w.symbol}), {str(w.required).lower()}}},' for w in wanted_symbols()]
     return "\n".join(
         [
             '#include "gen/driver_table.h"\n\nnamespace weft::driver {\n',

@@ -30,10 +30,10 @@ class CallResolver {
     virtual CUresult function(std::uint32_t module, std::uint32_t index, CUfunction* function) = 0;
 };
 
-// Runs one frame. An error says that the frame is malformed: the session ends. Else *result is what the driver said, and `reply` has the
-// tail of the REPLY of a waiting frame.
-using CallRunner = Status (*)(CallResolver& resolver, const driver::DriverTable& driver, std::span<const std::byte> frame, CUresult* result,
-                              ByteWriter& reply);
+// Runs one frame. An error says that the frame is malformed: the session ends. Else *result is what the driver said, and
+// `reply` has the tail of the REPLY of a waiting frame.
+using CallRunner = Status (*)(CallResolver& resolver, const driver::DriverTable& driver, std::span<const std::byte> frame,
+                              CUresult* result, ByteWriter& reply);
 
 // nullptr for an opcode that is no such call. Whether it waits and which stream orders it: wire::find_frame_info.
 CallRunner find_call_runner(std::uint16_t opcode);
@@ -55,8 +55,8 @@ using driver::DriverTable;
 
 constexpr std::uint32_t kMaxLaunchAttributes = 64;
 
-// A launch configuration out of a frame, for calls that only ask about it. Attributes that hold pointers or handles of the client are
-// left out.
+// A launch configuration out of a frame, for calls that only ask about it. Attributes that hold pointers or handles of the
+// client are left out.
 struct Configuration {
     CUlaunchConfig config{};
     std::array<CUlaunchAttribute, kMaxLaunchAttributes> attributes{};
@@ -91,8 +91,8 @@ Status read_configuration(const Fields& fields, std::span<const std::byte> tail,
 
 """
 SIGNATURE = (
-    "[[maybe_unused]] CallResolver& resolver, const DriverTable& driver, std::span<const std::byte> frame, CUresult* result,\n"
-    "    [[maybe_unused]] ByteWriter& reply"
+    "[[maybe_unused]] CallResolver& resolver, const DriverTable& driver, std::span<const std::byte> frame,\n"
+    "    CUresult* result, [[maybe_unused]] ByteWriter& reply"
 )
 
 
@@ -107,11 +107,11 @@ def build_source() -> str:
 def render(abi: Abi, calls: tuple[Call, ...]) -> str:
     with_frames = sorted((call for call in calls if call.opcode is not None), key=lambda call: call.opcode or 0)
     runners = "".join(runner(abi, call) for call in with_frames)
-    cases = "".join(f"        case wire::{frame_of(abi, c).struct}::kOpcode:\n            return run_{c.name};\n" for c in with_frames)
-    return (
-        f"{SOURCE_HEAD}{runners}}}  // namespace\n\nCallRunner find_call_runner(std::uint16_t opcode) {{\n    switch (opcode) {{\n{cases}"
-        "        default:\n            return nullptr;\n    }\n}\n\n}  // namespace weft::executor\n"
-    )
+    structs = [(frame_of(abi, call).struct, call.name) for call in with_frames]
+    cases = "".join(f"        case wire::{struct}::kOpcode:\n            return run_{name};\n" for struct, name in structs)
+    lookup = f"CallRunner find_call_runner(std::uint16_t opcode) {{\n    switch (opcode) {{\n{cases}"
+    tail = "        default:\n            return nullptr;\n    }\n}\n\n}  // namespace weft::executor\n"
+    return f"{SOURCE_HEAD}{runners}}}  // namespace\n\n{lookup}{tail}"
 
 
 def runner(abi: Abi, call: Call) -> str:
@@ -166,5 +166,5 @@ def passing(abi: Abi, a: Argument) -> str:
         return f"&{a.name}.config"
     if a.kind in ("out", "out?"):
         return f"&{a.name}"
-    needs_cast = kind in enum_types(abi) or SCALARS.get(kind) == "u32" and kind != "unsigned int"
+    needs_cast = kind in enum_types(abi) or (SCALARS.get(kind) == "u32" and kind != "unsigned int")
     return f"static_cast<{kind}>(fields.{a.name})" if needs_cast else f"fields.{a.name}"

@@ -1,7 +1,7 @@
 """Reads NVIDIA's public headers and writes spec/cuda/abi.json: names, versions, parameter types, enum values, layouts.
 
-A maintainers' tool, run once per new CUDA release: it needs pycparser, `cpp`, `cc` and the unpacked header wheels. Building Weft needs
-neither it nor the headers. It stores facts of the binary interface only, no text. Design note: docs/design/codegen.md.
+A maintainers' tool, run once per new CUDA release: it needs pycparser, `cpp`, `cc` and the unpacked header wheels. Building Weft
+needs neither it nor the headers. It stores facts of the binary interface only, no text. Design note: docs/design/codegen.md.
 
     python -m codegen.import_cuda_headers --headers .../cu13/include --older .../cuda_runtime/include
 """
@@ -40,7 +40,7 @@ TYPEDEF_HEADERS = (
 PFN = re.compile(r"\bPFN_(cu\w+?)_v(\d+)(_ptds|_ptsz)?\)")
 SUFFIX = re.compile(r"^(cu\w+?)(?:_v(\d+))?(_ptds|_ptsz)?$")
 PROFILER = re.compile(r"\*PFN_(cuProfiler\w+)_v\d+\)\((.*)\);")
-MACRO = re.compile(r"^#define ((?:CU|CUDA)_\w+) +(.+?) *$", re.M)
+MACRO = re.compile(r"^#define ((?:CU|CUDA)_\w+) +(.+?) *$", re.MULTILINE)
 
 # Names whose variants do not follow "n-th version is the n-th suffix": base -> variants (version, symbol). From the release
 # notes and the names themselves: WithFlags took over the plain name in 12.0.
@@ -217,7 +217,7 @@ def variants_of(
         # A per-thread variant of an old signature may exist without a type of its own, so count from the newest.
         if len(versions) > len(names):
             raise SystemExit(f"{base}: versions {sorted(versions)} but symbols {names}; add it to IRREGULAR")
-        for since, symbol in zip(sorted(versions), names[-len(versions):], strict=True):
+        for since, symbol in zip(sorted(versions), names[-len(versions) :], strict=True):
             out.append({"since": since, "symbol": symbol, "per_thread": per_thread})
     return out
 
@@ -253,15 +253,14 @@ def measure(header: Header) -> None:
     """Fills in enum values, sizes and offsets by asking the C compiler about the real header."""
     lines = []
     for index, record in enumerate(header.types):
-        for value in record.get("values", []):
-            lines.append(f'printf("{index} value {value} %lld\\n", (long long){value});')
+        lines += [f'printf("{index} value {v} %lld\\n", (long long){v});' for v in record.get("values", [])]
         kind = "struct" if "struct" in record else "union" if "union" in record else None
         if kind is None:
             continue
         name = record["alias"] or f"{kind} {record[kind]}"
         lines.append(f'printf("{index} size - %zu\\n", sizeof({name}));')
-        for member in member_names(record["members"]):
-            lines.append(f'printf("{index} offset {member} %zu\\n", offsetof({name}, {member}));')
+        members = member_names(record["members"])
+        lines += [f'printf("{index} offset {m} %zu\\n", offsetof({name}, {m}));' for m in members]
     program = "#include <stddef.h>\n#include <stdio.h>\n#include <cuda.h>\nint main(void) {\n" + "\n".join(lines) + "\n}\n"
     for line in run_program(program, header.folder).splitlines():
         number, what, name, value = line.split(" ")
@@ -275,13 +274,14 @@ def measure(header: Header) -> None:
 
 
 def member_names(members: list[Any]) -> list[str]:
-    names = []
+    names: list[str] = []
     for member in members:
         if isinstance(member, dict):
             names += [member["name"]] if member["name"] else member_names(member["members"])
         else:
             match = re.search(r"\(\*(?:const )?(\w+)\)\(", member) or re.search(r"(\w+)(?: *\[.*\])?$", member)
-            assert match and ":" not in member, member
+            assert match, member
+            assert ":" not in member, member
             names.append(match[1])
     return names
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.records import LOCK_PATH, ROOT, SpecError
 from codegen.wire_frames import Frame
 
-HEAD = "# Opcodes that were given out: NUMBER NAME. Append-only; a frame that is gone keeps its line. Kept by: python -m codegen\n"
+HEAD = "# Opcodes given out: NUMBER NAME. Append-only; a frame that is gone keeps its line. Kept by: python -m codegen\n"
 
 
 def read_lock() -> dict[int, str]:

@@ -8,15 +8,15 @@ from codegen.records import Abi, load_abi
 HEAD = """\
 # CUDA driver calls
 
-What Weft does with each call of the CUDA driver API, as of CUDA {major}.{minor}. Written by `python -m codegen` from `spec/cuda/calls.toml`; how to add
-a call: [add a driver call](../howto/add-a-driver-call.md).
+What Weft does with each call of the CUDA driver API, as of CUDA {major}.{minor}. Written by `python -m codegen` from
+`spec/cuda/calls.toml`; how to add a call: [add a driver call](../howto/add-a-driver-call.md).
 
-* **local**: answered in the client, never touches the network. **async**: sent without waiting. **wait**: sent, and waits for the answer.
-  **custom**: hand-written on the frames named.
+* **local**: answered in the client, never touches the network. **async**: sent without waiting. **wait**: sent, and waits
+  for the answer. **custom**: hand-written on the frames named.
 * Errors *returned* come from the call itself; *deferred* ones from a later call of the same context, as CUDA allows.
 * Priority: P0 every client calls it, P1 programs on the runtime API, P2 frameworks, P3 rare.
-* A symbol that is exported but not listed here answers CUDA_ERROR_NOT_SUPPORTED, and the first such call is logged. So do the symbols of CUDA 2's
-  32-bit interface (`cuMemAlloc` without a suffix and its like): they are never aliases of the newer ones.
+* A symbol that is exported but not listed here answers CUDA_ERROR_NOT_SUPPORTED, and the first such call is logged. So do the
+  symbols of CUDA 2's 32-bit interface (`cuMemAlloc` without a suffix and its like): they are never aliases of the newer ones.
 
 {counts}
 

@@ -11,15 +11,15 @@ from codegen.records import load_abi
 
 API_HEAD = """\
 // The functions that the shim implements by hand, one per symbol of the classes local and custom. The exported entries
-// (gen/shim_entries.cpp) call them after cuInit has succeeded, with pointers checked as spec/cuda/calls.toml says, errno kept, and
-// CU_STREAM_PER_THREAD put in for the default stream where the program uses per-thread variants. `default_stream`: calls without a
-// stream parameter get CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.
+// (gen/shim_entries.cpp) call them after cuInit has succeeded, with pointers checked as spec/cuda/calls.toml says, errno kept,
+// and CU_STREAM_PER_THREAD put in for the default stream where the program uses per-thread variants. `default_stream`: calls
+// without a stream parameter get CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.
 #pragma once
 
 #include "gen/cuda_abi.h"
 
 #ifndef WEFT_ABI_TYPES_ONLY
-#error "the shim is compiled with WEFT_ABI_TYPES_ONLY defined: else calls among these functions are ambiguous (see gen/cuda_abi.h)"
+#error "compile the shim with WEFT_ABI_TYPES_ONLY: else calls among these functions are ambiguous (see gen/cuda_abi.h)"
 #endif
 
 namespace weft::shim::api {
@@ -87,7 +87,8 @@ def render_entries(calls: tuple[Call, ...]) -> str:
     exports = [export(call, i, s) for call in calls for i in call.implementations for s in i.served]
     return (
         f"{ENTRIES_HEAD}{''.join(bodies)}}}  // namespace\n}}  // namespace weft::shim\n\n"
-        "using weft::shim::CallId;\nusing weft::shim::CallScope;\n\n#pragma GCC visibility push(default)\n\n" + "".join(exports)
+        "using weft::shim::CallId;\nusing weft::shim::CallScope;\n\n#pragma GCC visibility push(default)\n\n"
+        + "".join(exports)
         + "#pragma GCC visibility pop\n"
     )
 

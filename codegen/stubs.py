@@ -9,8 +9,8 @@ from codegen.records import Abi, load_abi
 
 STUBS = """\
 // Weak stubs of every known driver symbol and the table of their addresses in the order of kSymbolNames. Compiled into each
-// library that is shaped like the driver's, as an object (never through an archive). A strong definition of the same symbol in the
-// same library wins over the stub, in the table as well. The stubs take no parameters: C callers may pass any, they are not read.
+// library that is shaped like the driver's, as an object (never through an archive). A strong definition of the same symbol in
+// the same library wins over the stub, in the table as well. The stubs take no parameters: callers may pass any.
 #include "driver/symbols.h"
 
 using Result = int;

@@ -108,7 +108,7 @@ def load_frames() -> list[Frame]:
 
 
 def check_unique(frames: list[Frame]) -> None:
-    for what, values in (("name", [f.struct for f in frames]), ("opcode", [f.opcode for f in frames])):
+    for what, values in (("name", [f.struct for f in frames]), ("opcode", [str(f.opcode) for f in frames])):
         if twice := {v for v in values if values.count(v) > 1}:
             raise SpecError(f"{FRAMES_PATH}: {what} used twice: {sorted(twice)}")
 
@@ -117,7 +117,8 @@ def check_unique(frames: list[Frame]) -> None:
 
 
 HEADER = """\
-// The frames of the session protocol as structs, and what each opcode allows. Use with wire/codec.h; grammar: docs/design/wire.md.
+// The frames of the session protocol as structs, and what each opcode allows. Use with wire/codec.h.
+// Grammar: docs/design/wire.md.
 #pragma once
 
 #include <array>
@@ -147,9 +148,15 @@ def render_header(frames: list[Frame], protocol: dict[str, int]) -> str:
 def frame_struct(frame: Frame) -> str:
     lines = [f"// {line}" for line in wrap(frame.doc)]
     lines += [f"struct {frame.struct} {{", f"    static constexpr std::uint16_t kOpcode = {frame.opcode};"]
-    lines += [f'    static constexpr std::string_view kName = "{frame.name}";', f"    static constexpr FrameInfo kInfo = {info(frame)};"]
+    lines += [
+        f'    static constexpr std::string_view kName = "{frame.name}";',
+        f"    static constexpr FrameInfo kInfo = {info(frame)};",
+    ]
     lines += [f"    {member(field)}" for field in frame.fields]
-    lines += ["};", f"static_assert(sizeof({frame.struct}) == {frame.fixed_bytes} && alignof({frame.struct}) <= kFrameAlignment);"]
+    lines += [
+        "};",
+        f"static_assert(sizeof({frame.struct}) == {frame.fixed_bytes} && alignof({frame.struct}) <= kFrameAlignment);",
+    ]
     lines += [f"static_assert(offsetof({frame.struct}, {f.name}) == {f.offset});" for f in frame.fields if f.offset]
     return "\n".join(lines) + "\n"
 

@@ -20,7 +20,9 @@ class Record:
 
 
 def load_records() -> list[Record]:
-    records = [Record(r["name"], r["size_bytes"], r["doc"], layout(r["name"], r["fields"])) for r in read_toml(FRAMES_PATH)["record"]]
+    records = [
+        Record(r["name"], r["size_bytes"], r["doc"], layout(r["name"], r["fields"])) for r in read_toml(FRAMES_PATH)["record"]
+    ]
     for record in records:
         if sum(field.size for field in record.fields) != record.size_bytes:
             raise SpecError(f"{FRAMES_PATH}: record {record.name} is not {record.size_bytes} bytes long")
@@ -66,8 +68,19 @@ def python_class(record: Record) -> str:
     values = ", ".join(f"self.{f.name}" for f in fields)
     names = ", ".join(f.name for f in fields)
     lines = ["@dataclass(frozen=True)", f"class {record.name}:", f'    """{record.doc}"""', ""]
-    lines += [f'    LAYOUT: ClassVar[struct.Struct] = struct.Struct("{codes}")', f"    SIZE_BYTES: ClassVar[int] = {record.size_bytes}", ""]
-    lines += [*annotations, "", "    def encode(self) -> bytes:", f"        return self.LAYOUT.pack({values})", "", "    @classmethod"]
+    lines += [
+        f'    LAYOUT: ClassVar[struct.Struct] = struct.Struct("{codes}")',
+        f"    SIZE_BYTES: ClassVar[int] = {record.size_bytes}",
+        "",
+    ]
+    lines += [
+        *annotations,
+        "",
+        "    def encode(self) -> bytes:",
+        f"        return self.LAYOUT.pack({values})",
+        "",
+        "    @classmethod",
+    ]
     lines += [f"    def decode(cls, data: bytes) -> {record.name}:", '        """data is SIZE_BYTES long."""']
     lines += [f"        {names} = cls.LAYOUT.unpack(data)", f"        return cls({names})"]
     return "\n".join(lines) + "\n"

@@ -1,5 +1,5 @@
-// Reads and writes little-endian values in byte strings. A reader never reads past its end: after the first failure it answers zeros
-// and stays failed, so that a decoder may check once, at its end. Design note: docs/design/wire.md.
+// Reads and writes little-endian values in byte strings. A reader never reads past its end: after the first failure it
+// answers zeros and stays failed, so that a decoder may check once, at its end. Design note: docs/design/wire.md.
 #pragma once
 
 #include <bit>
@@ -45,7 +45,8 @@ class ByteReader {
         rest_ = rest_.subspan(size);
         return out;
     }
-    // A count of elements that take at least element_bytes each; fails if it is above the limit or above what can follow.
+    // A count of elements that take at least element_bytes each; fails if it is above the limit or above what can
+    // follow.
     std::size_t count(std::size_t limit, std::size_t element_bytes) {
         const std::size_t n = u32();
         if (n <= limit && n <= rest_.size() / element_bytes) return n;

@@ -24,7 +24,8 @@ Status resolve_all(const char* path, void* library, DriverTable* table) {
         const DriverSymbol& symbol = kDriverSymbols[i];
         void* address = dlsym(library, symbol.name);
         if (address == nullptr && symbol.required) {
-            return Status::error(ErrorCode::unsupported, std::string(path) + " is no usable CUDA driver: it lacks " + symbol.name);
+            return Status::error(ErrorCode::unsupported,
+                                 std::string(path) + " is no usable CUDA driver: it lacks " + symbol.name);
         }
         store_function(table, symbol.offset, address);
     }
@@ -37,11 +38,14 @@ Status load_driver_table(const char* path, DriverTable* table) {
     *table = DriverTable{};
     void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-        return Status::error(ErrorCode::not_found, "cannot load the driver " + std::string(path) + ": " + loader_message());
+        return Status::error(ErrorCode::not_found,
+                             "cannot load the driver " + std::string(path) + ": " + loader_message());
     }
     if (dlsym(library, "weftIsShim") != nullptr) {
         dlclose(library);
-        return Status::error(ErrorCode::unsupported, std::string(path) + " is Weft's own client library, not a driver; set the path of the real one");
+        return Status::error(
+            ErrorCode::unsupported,
+            std::string(path) + " is Weft's own client library, not a driver; set the path of the real one");
     }
     if (Status status = resolve_all(path, library, table); !status) {
         dlclose(library);

@@ -7,8 +7,8 @@
 
 namespace weft::driver {
 
-// Opens the library with RTLD_NOW | RTLD_LOCAL and fills `table`. Errors name the library and what is wrong with it: not found,
-// not a driver (a required symbol is missing), or Weft's own shim, which must never be its own driver.
+// Opens the library with RTLD_NOW | RTLD_LOCAL and fills `table`. Errors name the library and what is wrong with it:
+// not found, not a driver (a required symbol is missing), or Weft's own shim, which must never be its own driver.
 Status load_driver_table(const char* path, DriverTable* table);
 
 }  // namespace weft::driver

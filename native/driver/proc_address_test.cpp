@@ -54,13 +54,13 @@ TEST_F(ProcAddressTest, UnknownNamesAndOldVersionsAreToldApart) {
     EXPECT_EQ(find_proc_address(addresses_, "cuNoSuchCall", 13000, 0).query, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
     EXPECT_EQ(find_proc_address(addresses_, "cuMemAlloc_v2", 13000, 0).query, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
     EXPECT_EQ(find_proc_address(addresses_, "", 13000, 0).query, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
-    EXPECT_EQ(find_proc_address(addresses_, "cuLibraryLoadData", 11000, 0).query, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+    EXPECT_EQ(find_proc_address(addresses_, "cuLibraryLoadData", 11000, 0).query,
+              CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 }
 
 TEST_F(ProcAddressTest, EveryNameIsFoundAtTheNewestVersionAndTablesAreSorted) {
     for (std::size_t i = 0; i < kNameCount; ++i) {
         EXPECT_NE(find(kNames[i].name, CUDA_VERSION), "") << kNames[i].name;
-
     }
     const auto sorted = [](const NameEntry& a, const NameEntry& b) { return std::string_view(a.name) < b.name; };
     EXPECT_TRUE(std::is_sorted(kNames, kNames + kNameCount, sorted));

@@ -10,9 +10,7 @@ Status broken(const FrameInfo& info, std::string_view what) {
 }
 
 // True if the flag is where it must not be, or missing where it must be.
-bool contradicts(Has has, bool flag) {
-    return flag ? has == Has::never : has == Has::always;
-}
+bool contradicts(Has has, bool flag) { return flag ? has == Has::never : has == Has::always; }
 
 }  // namespace
 
@@ -20,14 +18,17 @@ Status check_frame(std::span<const std::byte> frame, const FrameInfo& info) {
     if (frame.size() < sizeof(FrameHeader)) return broken(info, "shorter than a header");
     const FrameHeader header = header_of(frame);
     if (header.size_bytes != frame.size()) return broken(info, "size in the header differs from the size received");
-    if (header.size_bytes % kFrameAlignment != 0 || header.size_bytes > kMaxFrameBytes) return broken(info, "size is not allowed");
+    if (header.size_bytes % kFrameAlignment != 0 || header.size_bytes > kMaxFrameBytes)
+        return broken(info, "size is not allowed");
     const std::size_t fixed = sizeof(FrameHeader) + info.fixed_bytes;
     if (frame.size() < fixed) return broken(info, "fields are cut off");
     if (!info.has_tail && frame.size() != fixed) return broken(info, "more bytes than fields");
     if ((header.flags & ~(kFlagPayload | kFlagWaiting)) != 0) return broken(info, "unknown flags");
     const bool has_payload = (header.flags & kFlagPayload) != 0;
-    if (contradicts(info.payload, has_payload)) return broken(info, has_payload ? "has a payload" : "lacks its payload");
-    if (has_payload ? header.payload_bytes > kMaxPayloadBytes : header.payload_bytes != 0) return broken(info, "payload size is not allowed");
+    if (contradicts(info.payload, has_payload))
+        return broken(info, has_payload ? "has a payload" : "lacks its payload");
+    if (has_payload ? header.payload_bytes > kMaxPayloadBytes : header.payload_bytes != 0)
+        return broken(info, "payload size is not allowed");
     const bool is_waiting = (header.flags & kFlagWaiting) != 0;
     if (contradicts(info.waiting, is_waiting)) return broken(info, is_waiting ? "must not wait" : "must wait");
     if (is_waiting && header.request == 0) return broken(info, "waits without a number");

@@ -21,13 +21,13 @@ enum class Has : std::uint8_t { never, optional, always };
 
 // What every frame of one opcode has in common.
 struct FrameInfo {
-    std::string_view name;             // empty: no such opcode
+    std::string_view name;  // empty: no such opcode
     Direction direction = Direction::none;
     Has waiting = Has::never;
     Has payload = Has::never;
     bool has_tail = false;
-    std::uint16_t fixed_bytes = 0;     // of the fields; a multiple of 8
-    std::int16_t stream_offset = -1;   // of the stream's number from the start of the frame; -1: no stream orders it
+    std::uint16_t fixed_bytes = 0;    // of the fields; a multiple of 8
+    std::int16_t stream_offset = -1;  // of the stream's number from the start of the frame; -1: no stream orders it
 };
 
 inline constexpr std::size_t kFrameAlignment = 8;
@@ -73,10 +73,11 @@ constexpr std::size_t encoded_size(std::size_t tail_bytes) {
 template <typename Frame>
 inline constexpr std::size_t kMaxTailBytes = kMaxFrameBytes - sizeof(FrameHeader) - sizeof(Frame);
 
-// Writes the header at `at` (8-byte aligned, encoded_size<Frame>(tail_bytes) long), clears fields and padding, and returns the fields. The
-// tail starts right behind them. tail_bytes is at most kMaxTailBytes<Frame>.
+// Writes the header at `at` (8-byte aligned, encoded_size<Frame>(tail_bytes) long), clears fields and padding, and
+// returns the fields. The tail starts right behind them. tail_bytes is at most kMaxTailBytes<Frame>.
 template <typename Frame>
-Frame* begin_frame(std::byte* at, std::uint32_t context, std::uint32_t request, std::uint16_t flags, std::size_t tail_bytes) {
+Frame* begin_frame(std::byte* at, std::uint32_t context, std::uint32_t request, std::uint16_t flags,
+                   std::size_t tail_bytes) {
     const std::size_t size = encoded_size<Frame>(tail_bytes);
     if (tail_bytes % kFrameAlignment != 0) std::memset(at + size - kFrameAlignment, 0, kFrameAlignment);
     const FrameHeader header{static_cast<std::uint32_t>(size), Frame::kOpcode, flags, context, request, 0, 0};

@@ -18,9 +18,9 @@ std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
 
 // The worked example of docs/design/wire.md.
 const std::vector<std::byte> kWorkedExample = bytes_of({
-    0x30, 0, 0, 0,  0x41, 0,  0, 0,  1, 0, 0, 0,  0, 0, 0, 0,  0, 0, 0, 0,  0, 0, 0, 0,  // header
-    0, 0x10, 0, 0, 0, 0x20, 0, 0,  7, 0, 0, 0,  3, 0, 0, 0,                              // destination, stream, size_bytes
-    0xaa, 0xbb, 0xcc, 0, 0, 0, 0, 0,                                                     // tail, padded
+    0x30, 0,    0,    0, 0x41, 0,    0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  // header
+    0,    0x10, 0,    0, 0,    0x20, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0,  // destination, stream, size_bytes
+    0xaa, 0xbb, 0xcc, 0, 0,    0,    0, 0,                          // tail, padded
 });
 
 TEST(Codec, WritesTheWorkedExampleByteByByte) {

@@ -35,7 +35,8 @@ void write_attributes(ByteWriter& out, const AttributeTable& table) {
     for (std::size_t id = 0; id < table.size(); ++id) out.i32(table.get(id).value_or(0));
     for (std::size_t first = 0; first < table.size(); first += 8) {
         std::uint8_t bits = 0;
-        for (std::size_t id = first; id < first + 8; ++id) bits |= static_cast<std::uint8_t>(table.get(id).has_value() << (id - first));
+        for (std::size_t id = first; id < first + 8; ++id)
+            bits |= static_cast<std::uint8_t>(table.get(id).has_value() << (id - first));
         out.value(bits);
     }
 }

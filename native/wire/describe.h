@@ -1,5 +1,5 @@
-// The variable parts of replies and requests: descriptions of devices, modules and links. Encoded and decoded by hand, with every
-// count and length checked against a bound and against what is left. Grammar: docs/design/wire.md.
+// The variable parts of replies and requests: descriptions of devices, modules and links. Encoded and decoded by hand,
+// with every count and length checked against a bound and against what is left. Grammar: docs/design/wire.md.
 #pragma once
 
 #include <array>
@@ -121,8 +121,8 @@ struct LinkRequest {
     bool operator==(const LinkRequest&) const = default;
 };
 
-// Reply to LINK. The image itself follows as DATA of the transfer that LINK names; hash is the executor's own of it. missing: numbers of
-// inputs whose images must be sent first, after which LINK is sent again.
+// Reply to LINK. The image itself follows as DATA of the transfer that LINK names; hash is the executor's own of it.
+// missing: numbers of inputs whose images must be sent first, after which LINK is sent again.
 struct LinkReply {
     std::vector<std::uint32_t> missing;
     std::uint64_t image_bytes = 0;

@@ -32,10 +32,12 @@ AttributeTable random_attributes(Random& random) {
 }
 
 HelloReply random_hello(Random& random) {
-    HelloReply reply{1, static_cast<std::int32_t>(random.next()), random.next(), random_text(random, 9), random_text(random, 30), {}};
+    HelloReply reply{
+        1, static_cast<std::int32_t>(random.next()), random.next(), random_text(random, 9), random_text(random, 30),
+        {}};
     for (std::size_t i = random.below(4); i > 0; --i) {
-        reply.devices.push_back({static_cast<std::uint32_t>(i), random_text(random, 20), random_array<16>(random), random.next(), random.next(),
-                                 random_attributes(random), "0000:01:00.0", 0, -5, 1});
+        reply.devices.push_back({static_cast<std::uint32_t>(i), random_text(random, 20), random_array<16>(random),
+                                 random.next(), random.next(), random_attributes(random), "0000:01:00.0", 0, -5, 1});
     }
     return reply;
 }
@@ -47,7 +49,8 @@ ModuleReply random_module(Random& random) {
     reply.error_log = random_text(random, 50);
     for (std::size_t i = random.below(5); i > 0; --i) {
         FunctionInfo function{random_text(random, 30), random_attributes(random), {}};
-        for (std::size_t k = random.below(6); k > 0; --k) function.parameters.push_back({static_cast<std::uint32_t>(random.next()), 8});
+        for (std::size_t k = random.below(6); k > 0; --k)
+            function.parameters.push_back({static_cast<std::uint32_t>(random.next()), 8});
         reply.functions.push_back(function);
         reply.globals.push_back({random_text(random, 20), {random.next(), random.next()}});
         reply.reserve.push_back({random.next(), random.next()});
@@ -57,20 +60,26 @@ ModuleReply random_module(Random& random) {
 
 JitOptions random_options(Random& random) {
     JitOptions options;
-    for (std::size_t i = random.below(5); i > 0; --i) options.push_back({static_cast<std::uint32_t>(random.next()), random.next()});
+    for (std::size_t i = random.below(5); i > 0; --i)
+        options.push_back({static_cast<std::uint32_t>(random.next()), random.next()});
     return options;
 }
 
 LinkRequest random_link_request(Random& random) {
     LinkRequest request{random_options(random), {}};
     for (std::size_t i = random.below(4); i > 0; --i) {
-        request.inputs.push_back({1, random_array<32>(random), random.next(), random_text(random, 20), random_options(random)});
+        request.inputs.push_back(
+            {1, random_array<32>(random), random.next(), random_text(random, 20), random_options(random)});
     }
     return request;
 }
 
 LinkReply random_link_reply(Random& random) {
-    return {{1, 2, static_cast<std::uint32_t>(random.next())}, random.next(), random_array<32>(random), random_text(random, 9), random_text(random, 9)};
+    return {{1, 2, static_cast<std::uint32_t>(random.next())},
+            random.next(),
+            random_array<32>(random),
+            random_text(random, 9),
+            random_text(random, 9)};
 }
 
 // Round trip with and without padding; every truncation by 8 or more bytes is refused; no change of a byte crashes.
@@ -80,7 +89,8 @@ void check_codec(Make&& make, Decode&& decode) {
     for (int round = 0; round < 200; ++round) {
         const auto value = make(random);
         std::vector<std::byte> bytes = encode(value);
-        for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(decode(std::span(bytes).first(size))) << size;
+        for (std::size_t size = 0; size < bytes.size(); ++size)
+            EXPECT_FALSE(decode(std::span(bytes).first(size))) << size;
         auto back = decode(bytes);
         ASSERT_TRUE(back) << back.status().text();
         EXPECT_EQ(*back, value);

@@ -43,9 +43,11 @@ Status check_preamble(const Preamble& preamble) {
     if (preamble.magic != kPreambleMagic) return Status::error(ErrorCode::protocol, "the peer is no Weft client");
     const ProtocolRange theirs{preamble.protocol_oldest, preamble.protocol_newest};
     if (!common_protocol({}, theirs)) {
-        return Status::error(ErrorCode::version, "the client speaks protocols " + range_text(theirs) + ", this server " + range_text({}));
+        return Status::error(ErrorCode::version,
+                             "the client speaks protocols " + range_text(theirs) + ", this server " + range_text({}));
     }
-    if (preamble.path_kind > static_cast<std::uint32_t>(PathCode::shm)) return Status::error(ErrorCode::protocol, "unknown path");
+    if (preamble.path_kind > static_cast<std::uint32_t>(PathCode::shm))
+        return Status::error(ErrorCode::protocol, "unknown path");
     return Status::ok();
 }
 
@@ -66,10 +68,13 @@ Status check_preamble_reply(const PreambleReply& reply) {
     const std::string text(reply.text.begin(), end);
     const ProtocolRange theirs{reply.protocol_oldest, reply.protocol_newest};
     if (reply.code == static_cast<std::uint32_t>(PreambleCode::version)) {
-        return Status::error(ErrorCode::version, "the server speaks protocols " + range_text(theirs) + ", this client " + range_text({}));
+        return Status::error(ErrorCode::version,
+                             "the server speaks protocols " + range_text(theirs) + ", this client " + range_text({}));
     }
-    if (reply.code != 0) return Status::error(error_code(reply.code), text.empty() ? "the server refused without a reason" : text);
-    if (!common_protocol({}, theirs)) return Status::error(ErrorCode::version, "the server accepted without a common protocol");
+    if (reply.code != 0)
+        return Status::error(error_code(reply.code), text.empty() ? "the server refused without a reason" : text);
+    if (!common_protocol({}, theirs))
+        return Status::error(ErrorCode::version, "the server accepted without a common protocol");
     return Status::ok();
 }
 

@@ -30,7 +30,8 @@ TEST(Preamble, ReplyCarriesTheServersWords) {
     PreambleReply full = make_preamble_reply(PreambleCode::unavailable, 0, std::string(1000, 'x'));
     EXPECT_EQ(check_preamble_reply(full).text().size(), full.text.size() - 1);
     full.text.fill('y');
-    EXPECT_EQ(check_preamble_reply(full).text().size(), full.text.size()) << "no terminator: read up to the end, not beyond";
+    EXPECT_EQ(check_preamble_reply(full).text().size(), full.text.size())
+        << "no terminator: read up to the end, not beyond";
 }
 
 TEST(Preamble, CommonProtocolIsTheNewestShared) {

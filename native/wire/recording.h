@@ -1,5 +1,5 @@
-// The file of `weft run --record`: a header, then every frame that the client sent with its payload. Frames are stored as on the wire.
-// Format: docs/design/wire.md.
+// The file of `weft run --record`: a header, then every frame that the client sent with its payload. Frames are stored
+// as on the wire. Format: docs/design/wire.md.
 #pragma once
 
 #include <array>
