@@ -58,6 +58,8 @@ class [[nodiscard]] Result {
     T& value() { return *value_; }
     const T& value() const { return *value_; }
     T* operator->() { return &*value_; }
+    const T* operator->() const { return &*value_; }
+    const T& operator*() const { return *value_; }
     T& operator*() { return *value_; }
     const Status& status() const { return status_; }
     Status take_status() { return std::move(status_); }

@@ -1,0 +1,68 @@
+// Initialisation, versions, entry points and error texts.
+#include <cstring>
+#include <span>
+
+#include "driver/proc_address.h"
+#include "driver/symbols.h"
+#include "gen/cuda_names.h"
+#include "gen/shim_api.h"
+#include "shim/log.h"
+#include "shim/runtime.h"
+
+// Tells loaders of drivers that this library is Weft's own stand-in: it must never serve as an executor's driver.
+extern "C" __attribute__((visibility("default"))) int weftIsShim() { return 1; }
+
+extern "C" int weft_unsupported(const char* name) {
+    weft::shim::log_once(name, std::string(name) + " is not supported; it answers CUDA_ERROR_NOT_SUPPORTED (docs/reference/cuda-calls.md)");
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+namespace weft::shim::api {
+
+CUresult cuInit(unsigned int flags) { return flags == 0 ? Runtime::initialize() : CUDA_ERROR_INVALID_VALUE; }
+
+CUresult cuDriverGetVersion(int* version) {
+    // Works before cuInit: programs choose their code path by it.
+    const Runtime* runtime = Runtime::get();
+    *version = runtime != nullptr ? const_cast<Runtime*>(runtime)->server().driver_version : CUDA_VERSION;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* status) {
+    // Independent of the server's version: every name is there, and says NOT_SUPPORTED itself if need be.
+    return driver::get_proc_address(std::span(driver::kSymbolAddresses, driver::kSymbolCount), CUDA_VERSION, symbol, function,
+                                    cuda_version, flags, status);
+}
+
+CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version, cuuint64_t flags) {
+    return cuGetProcAddress_v2(symbol, function, cuda_version, flags, nullptr);
+}
+
+CUresult cuGetExportTable(const void** table, const CUuuid*) {
+    *table = nullptr;
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuGetErrorName(CUresult error, const char** text) {
+    *text = driver::error_name(error);
+    return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetErrorString(CUresult error, const char** text) {
+    *text = driver::error_description(error);
+    return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuLogsRegisterCallback(CUlogsCallback, void*, CUlogsCallbackHandle* handle) {
+    // Lines come to stderr by themselves; a program may register, and is never called.
+    if (handle != nullptr) *handle = reinterpret_cast<CUlogsCallbackHandle>(1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle) { return CUDA_SUCCESS; }
+
+CUresult cuProfilerStart() { return CUDA_SUCCESS; }
+CUresult cuProfilerStop() { return CUDA_SUCCESS; }
+
+}  // namespace weft::shim::api

@@ -1,0 +1,49 @@
+// Sends frames that are ordered in a CUDA stream: takes credit first, so that a stream that does not advance on the GPU slows its
+// own sender and nobody else. Every frame with a stream field counts, waiting ones too (docs/design/call-path.md).
+#pragma once
+
+#include "shim/current.h"
+#include "shim/runtime.h"
+
+namespace weft::shim {
+
+// Waits, receiving meanwhile, until the stream may have one more frame (and so many payload bytes) outstanding. False: session lost.
+bool take_credit(Stream& stream, std::uint64_t payload_bytes);
+
+template <typename Frame, typename Fill>
+CUresult submit(Stream& stream, std::size_t tail_bytes, Fill&& fill) {
+    Runtime& runtime = *Runtime::get();
+    if (!take_credit(stream, 0)) return Session::kLost;
+    return runtime.session().send<Frame>(stream.context->number, tail_bytes, [&](Frame& frame, std::byte* tail) {
+        frame.stream = stream.number;
+        fill(frame, tail);
+        stream.last_work.store(runtime.progress().next(), std::memory_order_relaxed);
+    });
+}
+
+template <typename Frame, typename Fill>
+Reply submit_and_wait(Stream& stream, std::size_t tail_bytes, Fill&& fill) {
+    Runtime& runtime = *Runtime::get();
+    if (!take_credit(stream, 0)) return Reply{Session::kLost, {}};
+    return runtime.session().call<Frame>(stream.context->number, tail_bytes, [&](Frame& frame, std::byte* tail) {
+        frame.stream = stream.number;
+        fill(frame, tail);
+        stream.last_work.store(runtime.progress().next(), std::memory_order_relaxed);
+    });
+}
+
+template <typename Frame, typename Fill>
+CUresult submit_payload(Stream& stream, std::span<const std::byte> payload, Fill&& fill) {
+    Runtime& runtime = *Runtime::get();
+    if (!take_credit(stream, payload.size())) return Session::kLost;
+    stream.last_work.store(runtime.progress().next_unordered(), std::memory_order_relaxed);
+    return runtime.session().send_payload<Frame>(stream.context->number, payload, [&](Frame& frame, std::byte*) {
+        frame.stream = stream.number;
+        fill(frame);
+    });
+}
+
+// What a waiting call returns: the status of its reply, which also settles the context's errors if it is sticky.
+CUresult settle(Context& context, CUresult status);
+
+}  // namespace weft::shim

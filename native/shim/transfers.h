@@ -1,0 +1,43 @@
+// Inbound transfers: where the bytes of DATA frames go. The executor names a transfer by number and offset, never an address,
+// so a wrong or hostile executor cannot write anywhere else. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+
+namespace weft::shim {
+
+class Transfers {
+  public:
+    // Numbers rise and are never used twice. in_background: nobody waits for it; landed and close_up_to tell of these only.
+    std::uint32_t open(std::span<std::byte> destination, bool in_background);
+    // The number of the work that it is part of; none before this.
+    void belongs_to(std::uint32_t transfer, std::uint64_t work);
+    // Where `size` bytes at `offset` belong; empty when there is no such transfer or they do not fit.
+    std::span<std::byte> place(std::uint32_t transfer, std::uint64_t offset, std::uint64_t size);
+    // Counts bytes that have landed; the last ones close the transfer. True when this closed one in the background.
+    bool landed(std::uint32_t transfer, std::uint64_t size);
+    // Bytes that have landed so far.
+    std::uint64_t landed_bytes(std::uint32_t transfer) const;
+    void close(std::uint32_t transfer);
+    // Closes background transfers of work up to `work` (they failed: their bytes never came); returns how many.
+    std::size_t close_up_to(std::uint64_t work);
+    // True while bytes may still land in this range.
+    bool overlaps(const void* address, std::uint64_t size) const;
+    bool empty() const;
+
+  private:
+    struct Transfer {
+        std::span<std::byte> destination;
+        std::uint64_t remaining;
+        bool in_background;
+        std::uint64_t work = UINT64_MAX;
+    };
+    mutable std::mutex mutex_;
+    std::unordered_map<std::uint32_t, Transfer> open_;
+    std::uint32_t next_ = 0;
+};
+
+}  // namespace weft::shim
