@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from codegen.records import FRAMES_PATH, SpecError, read_toml
 from codegen.wire_frames import Field, layout, member, wrap
@@ -30,13 +31,15 @@ def load_records() -> list[Record]:
 
 
 def build_cpp() -> str:
-    return render_cpp(load_records())
+    return render_cpp(load_records(), read_toml(FRAMES_PATH)["protocol"]["magic"])
 
 
-def render_cpp(records: list[Record]) -> str:
+def render_cpp(records: list[Record], magic: list[int]) -> str:
     parts = [
         "// The fixed records that open a connection. What they mean: wire/preamble.h and docs/design/wire.md.\n#pragma once\n",
         "#include <array>\n#include <cstddef>\n#include <cstdint>\n\nnamespace weft::wire {\n",
+        "// The first bytes of both records.",
+        f"inline constexpr std::array<std::uint8_t, {len(magic)}> kPreambleMagic = {{{', '.join(map(hex, magic))}}};\n",
     ]
     for record in records:
         lines = [f"// {line}" for line in wrap(record.doc)] + [f"struct {record.name} {{"]
@@ -52,10 +55,11 @@ def build_python() -> str:
     return render_python(load_records(), read_toml(FRAMES_PATH)["protocol"])
 
 
-def render_python(records: list[Record], protocol: dict[str, int]) -> str:
+def render_python(records: list[Record], protocol: dict[str, Any]) -> str:
     parts = [
         '"""The fixed records that open a connection, as the server reads and writes them. See docs/design/wire.md."""\n',
         "from __future__ import annotations\n\nimport struct\nfrom dataclasses import dataclass\nfrom typing import ClassVar\n",
+        f"PREAMBLE_MAGIC = bytes({protocol['magic']})\n"
         f"PROTOCOL_VERSION = {protocol['version']}\nPROTOCOL_OLDEST = {protocol['oldest']}\n",
     ]
     return "\n".join(parts) + "\n" + "\n\n".join(python_class(record) for record in records)

@@ -17,11 +17,13 @@ std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
 }
 
 // The worked example of docs/design/wire.md.
+// clang-format off
 const std::vector<std::byte> kWorkedExample = bytes_of({
-    0x30, 0,    0,    0, 0x41, 0,    0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  // header
-    0,    0x10, 0,    0, 0,    0x20, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0,  // destination, stream, size_bytes
-    0xaa, 0xbb, 0xcc, 0, 0,    0,    0, 0,                          // tail, padded
+    0x30, 0, 0, 0,  0x41, 0,  0, 0,  1, 0, 0, 0,  0, 0, 0, 0,  0, 0, 0, 0,  0, 0, 0, 0,  // header
+    0, 0x10, 0, 0, 0, 0x20, 0, 0,  7, 0, 0, 0,  3, 0, 0, 0,                              // destination, stream, size_bytes
+    0xaa, 0xbb, 0xcc, 0, 0, 0, 0, 0,                                                     // tail, padded
 });
+// clang-format on
 
 TEST(Codec, WritesTheWorkedExampleByteByByte) {
     alignas(8) std::byte buffer[encoded_size<CopyH2dInline>(3)];

@@ -12,9 +12,6 @@
 
 namespace weft::wire {
 
-// Not text, so that a connection by mistake (a browser, say) is told from ours at once.
-inline constexpr std::array<std::uint8_t, 8> kPreambleMagic = {0x89, 'W', 'E', 'F', 'T', '\r', '\n', 0x1a};
-
 enum class PathCode : std::uint32_t { tcp = 0, shm = 1 };
 enum class PreambleCode : std::uint32_t { accepted = 0, version = 1, secret = 2, unavailable = 3, malformed = 4 };
 
