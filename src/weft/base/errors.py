@@ -23,6 +23,16 @@ class WeftError(Exception):
         self.hint = hint
 
 
+class BadUsage(WeftError):
+    """A command line that cannot be read."""
+
+    code = "usage"
+    exit_status = USAGE
+
+    def __init__(self, message: str, command: str) -> None:
+        super().__init__(message, f"try: {command} --help")
+
+
 class InvalidOption(WeftError):
     """A value that can never be right, whatever the pool holds."""
 
@@ -231,7 +241,9 @@ class ProgramNotExecutable(WeftError):
     exit_status = 126
 
     def __init__(self, program: str, reason: str) -> None:
-        super().__init__(f"{program}: cannot be executed: {reason}", "check its mode (chmod +x), its first line and its architecture")
+        super().__init__(
+            f"{program}: cannot be executed: {reason}", "check its mode (chmod +x), its first line and its architecture"
+        )
 
 
 class ExecutorFailed(WeftError):

@@ -1,4 +1,4 @@
-"""Settings of the programs `weft run` and `weft serve`: one typed struct each, with default, unit, help and variable beside each field.
+"""Settings of `weft run` and `weft serve`: one typed struct each, with default, unit, help and variable beside each field.
 
 Precedence: flag > environment > file > default; each value remembers which one won. Unknown keys in the file are errors.
 docs/reference/settings.md is generated from the structs (python -m weft.cli.reference).
@@ -32,18 +32,25 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     server: Annotated[
         tuple[str, ...],
-        About("WEFT_SERVER", "Servers to ask for a lease, in this order (comma-separated in the variable). None: an embedded server", "host:port"),
+        About(
+            "WEFT_SERVER",
+            "Servers to ask for a lease, in this order (comma-separated in the variable). None: an embedded server",
+            "host:port",
+        ),
     ] = ()
     token_file: Annotated[str, About("WEFT_TOKEN_FILE", "File that holds the server's shared secret")] = ""
     path: Annotated[
-        Literal["shm", "tcp"] | None, About("WEFT_FORCE_PATH", "Path of the sessions; unset: shm on the same host, else tcp", "shm or tcp")
+        Literal["shm", "tcp"] | None,
+        About("WEFT_FORCE_PATH", "Path of the sessions; unset: shm on the same host, else tcp", "shm or tcp"),
     ] = None
     timeout_s: Annotated[
         float, About("WEFT_TIMEOUT_S", "Time to reach a server, and silence after which a session counts as lost", "s")
     ] = 5.0
     software_gpus: Annotated[int, About("WEFT_SOFTWARE_GPUS", "Software GPUs of the embedded server")] = 1
     software_memory: Annotated[str, About("WEFT_SOFTWARE_MEMORY", "Memory of each of them", "size")] = "8GiB"
-    compute_capability: Annotated[str, About("WEFT_COMPUTE_CAPABILITY", "Compute capability of each of them", "major.minor")] = "8.0"
+    compute_capability: Annotated[str, About("WEFT_COMPUTE_CAPABILITY", "Compute capability of each of them", "major.minor")] = (
+        "8.0"
+    )
     cache_dir: Annotated[
         str, About("WEFT_CACHE_DIR", "Module images known to the embedded server; empty: below XDG_CACHE_HOME")
     ] = ""
@@ -52,7 +59,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class ServeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Table [serve] of the file: the server's side."""
 
-    listen: Annotated[str, About("WEFT_LISTEN", "Address for control and sessions; port 0 takes a free one", "host:port")] = "127.0.0.1:4410"
+    listen: Annotated[str, About("WEFT_LISTEN", "Address for control and sessions; port 0 takes a free one", "host:port")] = (
+        "127.0.0.1:4410"
+    )
     token_file: Annotated[
         str, About("WEFT_TOKEN_FILE", "File with the shared secret, made if missing; must be given outside loopback")
     ] = ""
@@ -70,7 +79,7 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     log_json: Annotated[bool, About("WEFT_LOG_JSON", "Events as JSON lines")] = False
 
 
-S = TypeVar("S", RunSettings, ServeSettings)
+S = TypeVar("S", bound=msgspec.Struct)
 SECTIONS: Mapping[type, str] = {RunSettings: "run", ServeSettings: "serve"}
 
 
@@ -100,7 +109,7 @@ def describe_settings(kind: type[S]) -> Iterator[tuple[str, About, Any]]:
 
 
 def load_settings(kind: type[S], flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Resolved[S]:
-    """`flags` holds what the command line gave; None stands for `not given`. Raises InvalidOption, UnknownSetting, UnreadableFile."""
+    """`flags`: what the command line gave, None for nothing. Raises InvalidOption, UnknownSetting, UnreadableFile."""
     path = config_path(environ)
     layers = [
         ({name: value for name, value in flags.items() if value is not None}, dict.fromkeys(flags, "flag")),

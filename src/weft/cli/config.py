@@ -17,7 +17,9 @@ def _config() -> None:
 
 
 @app.command()
-def show(origin: Annotated[bool, typer.Option("--origin", help="Also say which source won, and what a setting means")] = False) -> int:
+def show(
+    origin: Annotated[bool, typer.Option("--origin", help="Also say which source won, and what a setting means")] = False,
+) -> int:
     """Show the settings as `weft run` and `weft serve` would use them here."""
     rows = [*_rows(RunSettings, "run"), *_rows(ServeSettings, "serve")]
     if origin:

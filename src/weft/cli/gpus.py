@@ -43,7 +43,9 @@ def gpus(
     if output not in ("table", "json", "name"):
         raise InvalidOption("--output", output, "table, json or name")
     rows, failures = anyio.run(_ask_all, settings) if settings.server else (_embedded_rows(settings), [])
-    print_rows(rows, output, ("SERVER", "GPU", "NAME", "MEMORY", "FREE", "LEASES", "CC", "UUID"), _cells, lambda row: row.status.gpu.uuid)
+    print_rows(
+        rows, output, ("SERVER", "GPU", "NAME", "MEMORY", "FREE", "LEASES", "CC", "UUID"), _cells, lambda row: row.status.gpu.uuid
+    )
     if failures and not rows:
         raise combine_failures(failures)
     for failure in failures:

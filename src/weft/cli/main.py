@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     is_run = arguments[:1] == ["run"]
     try:
-        # `run` is on the way of every program start: it is parsed without the command line library, whose import takes longer than the rest.
+        # `run` is on the way of every program start, and importing Typer would take longer than all the rest of it.
         module = importlib.import_module("weft.cli.run" if is_run else "weft.cli.verbs")
         status = module.main(arguments[1:] if is_run else arguments)
         assert isinstance(status, int)
@@ -48,5 +48,3 @@ def run_status(error: WeftError) -> int:
 def _wants_trace(arguments: Sequence[str]) -> bool:
     end = arguments.index("--") if "--" in arguments else len(arguments)
     return "--debug" in arguments[:end] or bool(os.environ.get("WEFT_DEBUG"))
-
-

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from weft import __version__
-from weft.base.errors import InvalidOption, WeftError
+from weft.base.errors import BadUsage, InvalidOption
 from weft.base.log import NullLog, make_log
 from weft.base.settings import RunSettings, load_settings
 from weft.base.units import MIB, parse_address, parse_bytes
@@ -17,19 +17,9 @@ from weft.session.signals import Interrupted
 SUMMARY = "Run a program on slices of GPUs. Without a server, an embedded one with a software GPU serves it."
 
 
-class BadRunUsage(WeftError):
-    """The command line of `weft run` cannot be read."""
-
-    code = "usage"
-    exit_status = 2
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, "try: weft run --help")
-
-
 class RunParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise BadRunUsage(message)
+        raise BadUsage(message, "weft run")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -37,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
-        raise BadRunUsage("no program was given")
+        raise BadUsage("no program was given", "weft run")
     flags = {
         "server": tuple(options.server) if options.server else None,
         "token_file": options.token_file,
@@ -63,10 +53,17 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def make_parser() -> RunParser:
-    parser = RunParser(prog="weft run", description=SUMMARY, allow_abbrev=False, usage="weft run [options] [--] program [argument...]")
+    parser = RunParser(
+        prog="weft run", description=SUMMARY, allow_abbrev=False, usage="weft run [options] [--] program [argument...]"
+    )
     add = parser.add_argument
     add("-n", "--gpus", default="1", metavar="N", help="number of GPUs (1)")
-    add("-p", "--fraction", metavar="F", help="share of each GPU's memory, greater than 0 and at most 1; without -p and -m GPUs are whole")
+    add(
+        "-p",
+        "--fraction",
+        metavar="F",
+        help="share of each GPU's memory, greater than 0 and at most 1; without -p and -m GPUs are whole",
+    )
     add("-m", "--memory", metavar="SIZE", help="memory of each GPU, in MiB or with a unit such as 4GiB")
     add("--server", action="append", metavar="HOST:PORT", help="server to ask for a lease; may be given several times")
     add("--token-file", metavar="FILE", help="file with the server's token")

@@ -37,8 +37,9 @@ def serve(
     """Serve this machine's GPUs, or software GPUs, to `weft run` on other machines."""
     del debug  # read by weft.cli.main
     flags = {
-        "listen": listen, "token_file": token_file, "software_gpus": software_gpus, "software_memory": memory,
-        "compute_capability": compute_capability, "driver": driver, "cache_dir": cache, "log_level": log_level, "log_json": log_json,
+        "listen": listen, "token_file": token_file, "driver": driver, "cache_dir": cache,
+        "software_gpus": software_gpus, "software_memory": memory, "compute_capability": compute_capability,
+        "log_level": log_level, "log_json": log_json,
     }  # fmt: skip
     settings = load_settings(ServeSettings, flags).values
     if settings.log_level not in LOG_LEVELS:
@@ -86,7 +87,9 @@ def _announce(listeners: Listeners, supply: Supply, token: str | None) -> None:
     print(f"listening on {listeners.address}", flush=True)
     for gpu in supply.inventory.gpus:
         major, minor = gpu.compute_capability
-        print(f"GPU {gpu.ordinal}: {gpu.name}, {format_bytes(gpu.total_bytes)}, compute capability {major}.{minor}, {supply.driver}")
+        print(
+            f"GPU {gpu.ordinal}: {gpu.name}, {format_bytes(gpu.total_bytes)}, compute capability {major}.{minor}, {supply.driver}"
+        )
     print("a token is needed" if token else "no token is needed (loopback only)", flush=True)
 
 

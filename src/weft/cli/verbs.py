@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from weft.base.errors import WeftError
+from weft.base.errors import BadUsage
 from weft.cli import run as run_verb
 
 # Verb: module. Each module has `app`, a Typer with its command (or, for a noun, its verbs).
@@ -17,16 +17,6 @@ VERBS = {
     "config": "weft.cli.config",
     "version": "weft.cli.version",
 }
-
-
-class BadUsage(WeftError):
-    """The command line cannot be read."""
-
-    code = "usage"
-    exit_status = 2
-
-    def __init__(self, message: str, verb: str | None) -> None:
-        super().__init__(message, f"try: {f'weft {verb}' if verb else 'weft'} --help")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -40,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
         # Usage errors of the library; their class has moved between modules over the years.
         if not hasattr(error, "format_message"):
             raise
-        raise BadUsage(" ".join(str(error.format_message()).split()), verb) from None
+        raise BadUsage(" ".join(str(error.format_message()).split()), f"weft {verb}" if verb else "weft") from None
     return status if isinstance(status, int) else 0
 
 

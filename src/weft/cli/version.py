@@ -16,11 +16,14 @@ app = typer.Typer()
 
 
 @app.command()
-def version(everything: Annotated[bool, typer.Option("--all", help="Also protocols, native parts and the machine")] = False) -> int:
+def version(
+    everything: Annotated[bool, typer.Option("--all", help="Also protocols, native parts and the machine")] = False,
+) -> int:
     """Show the version."""
     print(f"weft {__version__}")
     if everything:
-        print(f"control protocol {protocol.OLDEST_PROTOCOL} to {protocol.PROTOCOL}, session protocol {PROTOCOL_OLDEST} to {PROTOCOL_VERSION}")
+        print(f"control protocol {protocol.OLDEST_PROTOCOL} to {protocol.PROTOCOL}")
+        print(f"session protocol {PROTOCOL_OLDEST} to {PROTOCOL_VERSION}")
         print(f"native parts in {native_dir()}: {', '.join(_native_parts())}")
         print(f"executor: {_executor_version()}")
         print(f"Python {platform.python_version()}, Linux {platform.release()}, {platform.machine()}")

@@ -1,7 +1,7 @@
 """Cuts slices out of GPUs by memory. Pure; the server is the only caller that keeps the state.
 
-A slice takes its footprint from the device: what the program may allocate (the cap) plus one context reserve. Footprints of a GPU never
-add up to more than the GPU has, so every client can fill its slice whatever the others do. Design note: docs/design/server.md.
+A slice takes its footprint from the device: what the program may allocate (the cap) plus one context reserve. The footprints of
+a GPU never add up to more than it has, so every client can fill its slice whatever the others do. See docs/design/server.md.
 """
 
 from collections.abc import Iterable, Sequence
@@ -98,7 +98,8 @@ def check_invariants(inventory: Inventory) -> None:
         assert len({part.gpu.ordinal for part in slices}) == len(slices), "two slices of one lease on one GPU"
         for part in slices:
             assert part.gpu in inventory.gpus, "a slice of a GPU that is not here"
-            assert part.cap_bytes >= GRANULE_BYTES and part.cap_bytes % GRANULE_BYTES == 0, "cap is not a multiple of 2 MiB"
+            assert part.cap_bytes > 0, "an empty slice"
+            assert part.cap_bytes % GRANULE_BYTES == 0, "cap is not a multiple of 2 MiB"
             assert part.cap_bytes + part.gpu.reserve_bytes <= part.footprint_bytes, "the reserve is not covered"
     for gpu in inventory.gpus:
         assert inventory.free_bytes(gpu) >= 0, "a GPU is over-committed"

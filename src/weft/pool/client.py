@@ -35,7 +35,7 @@ class ControlConnection:
     async def release(self, lease_id: str) -> tuple[SessionReport, ...]:
         """Ends the lease; returns what its sessions did once their executors have gone."""
         await write_message(self.sock, protocol.Release(lease_id=lease_id))
-        reports = []
+        reports: list[SessionReport] = []
         while True:
             answer = await self._receive()
             if isinstance(answer, protocol.Released):
@@ -141,4 +141,3 @@ async def _open(host: str, port: int) -> socket.socket:
             sock.close()
             raise
     raise failure
-

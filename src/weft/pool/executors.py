@@ -64,7 +64,7 @@ class Executor:
         self._status = 0
 
     async def run(self) -> None:
-        """Returns when the process has gone. Cancelled: stops it first (SIGTERM, SIGKILL after STOP_TIMEOUT_S) and then raises."""
+        """Returns when the process has gone. Cancelled: ends it first (SIGTERM, then SIGKILL after STOP_TIMEOUT_S)."""
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._read_status)
@@ -164,7 +164,7 @@ def executor_environment(environ: Mapping[str, str], extra: Mapping[str, str], s
     result.pop("LD_LIBRARY_PATH", None)
     if folders:
         result["LD_LIBRARY_PATH"] = ":".join(folders)
-    return result | extra
+    return result | dict(extra)
 
 
 _DEFAULT_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP, signal.SIGCHLD)

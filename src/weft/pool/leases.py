@@ -28,7 +28,7 @@ class Limits:
 
 @dataclass
 class LeaseEntry:
-    """sessions: the cancel scope of each running executor; idle is set while there is none. closed: no session may start any more."""
+    """sessions: the cancel scope of each running executor; idle is set while there is none. closed: none may start."""
 
     lease: Lease
     sessions: dict[SessionId, anyio.CancelScope] = field(default_factory=dict)

@@ -23,13 +23,13 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """Base of all messages. Unknown fields are ignored, so that a newer end can add some."""
 
 
-class Hello(Message, tag="hello"):
+class Hello(Message, frozen=True, tag="hello"):
     protocol: int
     version: str
     token: str | None = None
 
 
-class Welcome(Message, tag="welcome"):
+class Welcome(Message, frozen=True, tag="welcome"):
     """socket_name: the server's abstract Unix socket, without the leading NUL; None if it has none."""
 
     protocol: int
@@ -38,7 +38,7 @@ class Welcome(Message, tag="welcome"):
     socket_name: str | None = None
 
 
-class Refused(Message, tag="refused"):
+class Refused(Message, frozen=True, tag="refused"):
     """The request before it was not granted. `code` is stable, the text is for people."""
 
     code: str
@@ -46,12 +46,12 @@ class Refused(Message, tag="refused"):
     hint: str | None = None
 
 
-class LeaseRequest(Message, tag="lease_request"):
+class LeaseRequest(Message, frozen=True, tag="lease_request"):
     request: SliceRequest
     program: str = ""
 
 
-class LeaseGranted(Message, tag="lease_granted"):
+class LeaseGranted(Message, frozen=True, tag="lease_granted"):
     """secret: 64 hex digits that admit sessions. The lease ends with this connection."""
 
     lease_id: str
@@ -59,24 +59,24 @@ class LeaseGranted(Message, tag="lease_granted"):
     slices: tuple[Slice, ...]
 
 
-class Release(Message, tag="release"):
+class Release(Message, frozen=True, tag="release"):
     lease_id: str
 
 
-class Released(Message, tag="released"):
+class Released(Message, frozen=True, tag="released"):
     """Answers Release after the last executor of the lease has gone; all reports came before."""
 
     lease_id: str
 
 
-class SessionEnded(Message, tag="session_ended"):
+class SessionEnded(Message, frozen=True, tag="session_ended"):
     """Pushed at any time while the lease lives."""
 
     lease_id: str
     report: SessionReport
 
 
-class InfoRequest(Message, tag="info_request"):
+class InfoRequest(Message, frozen=True, tag="info_request"):
     pass
 
 
@@ -86,7 +86,7 @@ class GpuStatus(msgspec.Struct, frozen=True, kw_only=True):
     leases: int
 
 
-class Info(Message, tag="info"):
+class Info(Message, frozen=True, tag="info"):
     version: str
     driver: str
     gpus: tuple[GpuStatus, ...]

@@ -72,7 +72,15 @@ class GpuServer:
     """All methods belong to one event loop. token None: no token is asked for."""
 
     def __init__(
-        self, inventory: Inventory, setup: ExecutorSetup, *, version: str, driver: str, token: str | None, limits: Limits, log: EventLog
+        self,
+        inventory: Inventory,
+        setup: ExecutorSetup,
+        *,
+        version: str,
+        driver: str,
+        token: str | None,
+        limits: Limits,
+        log: EventLog,
     ) -> None:
         self.book = LeaseBook(inventory, limits.sessions_per_lease)
         self.version = version
@@ -176,7 +184,10 @@ class GpuServer:
         finally:
             self.book.close_session(entry, session)
 
-    async def _run_session(self, entry: LeaseEntry, session: SessionId, client_pid: int, path: PathKind, sock: socket.socket) -> None:
+    async def _run_session(
+        self, entry: LeaseEntry, session: SessionId, client_pid: int, path: PathKind, sock: socket.socket
+    ) -> None:
+        sock.setblocking(True)  # the executor gets it as it would from accept()
         executor = start_executor(self._setup, session, entry.lease.slices, path, sock, self.log)
         sock.close()
         self.log.info("session_opened", session=session, path=path.value, client_pid=client_pid, executor_pid=executor.pid)

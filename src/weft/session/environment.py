@@ -26,8 +26,10 @@ class Observers:
     record: str = ""
 
 
-def program_environment(environ: Mapping[str, str], client_dir: str, endpoint: SessionEndpoint, observers: Observers) -> dict[str, str]:
-    """The caller's environment with the shim's folder first on the library path, and the session's variables instead of any older ones."""
+def program_environment(
+    environ: Mapping[str, str], client_dir: str, endpoint: SessionEndpoint, observers: Observers
+) -> dict[str, str]:
+    """The caller's environment, the shim's folder first on the library path, this session's variables instead of older ones."""
     folders = [folder for folder in environ.get("LD_LIBRARY_PATH", "").split(":") if folder and folder != client_dir]
     session = {
         "LD_LIBRARY_PATH": ":".join([client_dir, *folders]),

@@ -40,10 +40,19 @@ class Grant:
 
 @asynccontextmanager
 async def open_grant(
-    settings: RunSettings, request: SliceRequest, program: str, version: str, log: EventLog, environ: Mapping[str, str] = os.environ
+    settings: RunSettings,
+    request: SliceRequest,
+    program: str,
+    version: str,
+    log: EventLog,
+    environ: Mapping[str, str] = os.environ,
 ) -> AsyncIterator[Grant]:
     """The lease lives as long as the context. Raises a WeftError that names what was tried."""
-    opened = _remote_grant(settings, request, program, version) if settings.server else _embedded_grant(settings, request, program, version, log, environ)
+    opened = (
+        _remote_grant(settings, request, program, version)
+        if settings.server
+        else _embedded_grant(settings, request, program, version, log, environ)
+    )
     async with opened as grant:
         yield grant
 
@@ -98,7 +107,13 @@ async def _embedded_grant(
     )  # fmt: skip
     # Its control side is closed to everybody: nobody knows the token.
     server = GpuServer(
-        supply.inventory, supply.setup, version=version, driver=supply.driver, token=os.urandom(32).hex(), limits=Limits(), log=log
+        supply.inventory,
+        supply.setup,
+        version=version,
+        driver=supply.driver,
+        token=os.urandom(32).hex(),
+        limits=Limits(),
+        log=log,
     )
     listeners = open_listeners("127.0.0.1", 0)
     try:

@@ -1,7 +1,7 @@
 """Runs the program as a shell would: same process group, terminal, descriptors; waits for it and passes signals on.
 
-The program must see each signal once. Signals from the terminal reach it directly (it is in our process group), so only those sent to us
-by a process are forwarded. When the program is stopped by job control we stop too, so that the shell gets the terminal back.
+The program must see each signal once. Signals from the terminal reach it directly (it is in our process group), so only those
+sent to us by a process are forwarded. When job control stops the program we stop too, so that the shell gets the terminal back.
 """
 
 import errno
@@ -61,7 +61,7 @@ def start_program(command: Sequence[str], environ: Mapping[str, str], mask: Iter
 
 
 def should_forward(arrived: Arrived, program_pid: int) -> bool:
-    """Signals of the kernel (Ctrl-C, Ctrl-Z, hang-up) reach the program by themselves; its own signals to the group are not sent back."""
+    """Signals of the kernel (Ctrl-C, Ctrl-Z, hang-up) reach the program by themselves; its own to the group are not sent back."""
     return arrived.number in FORWARDED and arrived.from_process and arrived.sender_pid != program_pid
 
 

@@ -13,15 +13,17 @@ def report_lines(slices: Sequence[Slice], server: str, choice: PathChoice, stats
     if stats.processes == 0:
         return [*lines, "the program opened no session: it made no CUDA call that needs a GPU"]
     processes = "1 process" if stats.processes == 1 else f"{stats.processes} processes"
+    sent = f"{format_bytes(stats.bytes_sent)} sent in {stats.frames_sent:,} frames"
+    received = f"{format_bytes(stats.bytes_received)} received in {stats.frames_received:,} frames"
     return [
         *lines,
         f"{stats.calls:,} calls, {stats.launches:,} of them kernel launches, in {processes}",
-        f"{stats.round_trips:,} round trips; {format_bytes(stats.bytes_sent)} sent in {stats.frames_sent:,} frames, "
-        f"{format_bytes(stats.bytes_received)} received in {stats.frames_received:,} frames",
+        f"{stats.round_trips:,} round trips; {sent}, {received}",
     ]
 
 
 def describe_slice(part: Slice) -> str:
-    whole = part.footprint_bytes == part.gpu.total_bytes
+    gpu = part.gpu
+    whole = part.footprint_bytes == gpu.total_bytes
     share = "all" if whole else f"{part.share * 100:.4g} %"
-    return f"{share} of GPU {part.gpu.ordinal} ({part.gpu.name}, {format_bytes(part.cap_bytes)} of {format_bytes(part.gpu.total_bytes)})"
+    return f"{share} of GPU {gpu.ordinal} ({gpu.name}, {format_bytes(part.cap_bytes)} of {format_bytes(gpu.total_bytes)})"

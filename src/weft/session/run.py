@@ -110,4 +110,3 @@ def _check_writable(path: str) -> None:
         Path(path).open("ab").close()
     except OSError as error:
         raise UnreadableFile("output file", path, error.strerror or str(error)) from None
-

@@ -9,6 +9,7 @@ import struct
 import threading
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Self
 
 import anyio
 
@@ -43,7 +44,7 @@ class Interrupted(Exception):
 class SignalPipe:
     """Context manager. `original_mask` is what the program must start with."""
 
-    def __enter__(self) -> "SignalPipe":
+    def __enter__(self) -> Self:
         self.original_mask = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
         self._read_fd, self._write_fd = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._read_fd, False)

@@ -55,5 +55,8 @@ class StatsPage:
 
 def decode_page(data: bytes) -> SessionStats:
     _, _, *counters = _COUNTERS.unpack_from(data)
-    texts = [data[start : start + _TEXT_BYTES].split(b"\0")[0].decode(errors="replace") for start in (_TEXT_OFFSET, _TEXT_OFFSET + _TEXT_BYTES)]
+    texts = [
+        data[start : start + _TEXT_BYTES].split(b"\0")[0].decode(errors="replace")
+        for start in (_TEXT_OFFSET, _TEXT_OFFSET + _TEXT_BYTES)
+    ]
     return SessionStats(*counters, *texts)
