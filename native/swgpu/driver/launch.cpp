@@ -1,0 +1,64 @@
+#include "swgpu/driver/launch.h"
+
+#include <unistd.h>
+
+#include "swgpu/driver/api.h"
+#include "swgpu/driver/log.h"
+
+namespace weft::swdriver {
+
+const bool kImmediate = false;
+
+namespace {
+
+// The kernel's printf goes to standard output, as on a device.
+class StandardOutput final : public engine::OutputSink {
+  public:
+    void write(std::string_view text) override {
+        while (!text.empty()) {
+            const ssize_t wrote = ::write(STDOUT_FILENO, text.data(), text.size());
+            if (wrote <= 0) return;
+            text.remove_prefix(static_cast<std::size_t>(wrote));
+        }
+    }
+};
+
+StandardOutput& standard_output() {
+    static StandardOutput& output = *new StandardOutput;
+    return output;
+}
+
+}  // namespace
+
+CUresult start_launch(const LaunchRequest& request) {
+    auto kernel = request.function.kernel();
+    if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+    Context& context = request.stream.context();
+    engine::LaunchConfig config;
+    config.grid = {request.config.gridDimX, request.config.gridDimY, request.config.gridDimZ};
+    config.block = {request.config.blockDimX, request.config.blockDimY, request.config.blockDimZ};
+    config.dynamic_shared_bytes = request.config.sharedMemBytes;
+    config.parameters = request.parameters;
+    config.memory = &driver().space;
+    config.output = &standard_output();
+    std::size_t stack_bytes = 0;
+    if (context.get_limit(CU_LIMIT_STACK_SIZE, &stack_bytes)) config.stack_bytes = static_cast<std::uint32_t>(stack_bytes);
+    config.cooperative = request.cooperative;
+    config.grid_id = request.grid_id;
+    int processors = 1;
+    driver().devices[0]->attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &processors);
+    config.sm_count = static_cast<std::uint32_t>(processors);
+    auto launch = engine::Launch::create(std::move(kernel), config);
+    if (!launch) {
+        log_message(LogLevel::error, "launch of '" + request.function.info.name + "': " + launch.status().text());
+        return launch.status().code() == ErrorCode::out_of_memory ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+    }
+    auto operation = std::make_unique<KernelOperation>();
+    operation->launch = std::move(*launch);
+    operation->module = Ref<Object>(request.function.module.get());
+    operation->stream = Ref<Stream>(&request.stream);
+    driver().scheduler.enqueue(request.stream, std::move(operation));
+    return CUDA_SUCCESS;
+}
+
+}  // namespace weft::swdriver
