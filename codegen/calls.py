@@ -259,7 +259,8 @@ def field_sources(abi: Abi, call: Call) -> list[FieldSource]:
 
 def argument_fields(abi: Abi, call: str, a: Argument) -> list[FieldSource]:
     kind = a.parameter.type
-    if kind == "CUstream" or a.kind in ("out", "out?"):
+    is_buffer = a.length is not None and a.kind != "device"
+    if kind == "CUstream" or (a.kind in ("out", "out?") and not is_buffer):
         return []
     if kind == "CUfunction":
         return [

@@ -59,10 +59,11 @@ def render_python(records: list[Record], protocol: dict[str, Any]) -> str:
     parts = [
         '"""The fixed records that open a connection, as the server reads and writes them. See docs/design/wire.md."""\n',
         "from __future__ import annotations\n\nimport struct\nfrom dataclasses import dataclass\nfrom typing import ClassVar\n",
-        f"PREAMBLE_MAGIC = bytes({protocol['magic']})\n"
-        f"PROTOCOL_VERSION = {protocol['version']}\nPROTOCOL_OLDEST = {protocol['oldest']}\n",
+        f"PREAMBLE_MAGIC = bytes({protocol['magic']})",
+        f"PROTOCOL_VERSION = {protocol['version']}",
+        f"PROTOCOL_OLDEST = {protocol['oldest']}\n\n",
     ]
-    return "\n".join(parts) + "\n" + "\n\n".join(python_class(record) for record in records)
+    return "\n".join(parts) + "\n\n".join(python_class(record) for record in records)
 
 
 def python_class(record: Record) -> str:
