@@ -40,13 +40,13 @@ struct Api {
 
 Api g_api;
 
-#define CALL(name, ...)                                                                  \
-    do {                                                                                 \
-        static auto* function = g_api.get<decltype(::name)>(#name);                      \
-        if (const CUresult result = function(__VA_ARGS__); result != CUDA_SUCCESS) {     \
-            std::fprintf(stderr, "remoting: %s failed with %d\n", #name, result);        \
-            std::exit(1);                                                                \
-        }                                                                                \
+#define CALL(name, ...)                                                                 \
+    do {                                                                                \
+        static auto* call_ = g_api.get<decltype(::name)>(#name);                     \
+        if (const CUresult result = call_(__VA_ARGS__); result != CUDA_SUCCESS) {    \
+            std::fprintf(stderr, "remoting: %s failed with %d\n", #name, result);       \
+            std::exit(1);                                                               \
+        }                                                                               \
     } while (false)
 
 std::int64_t now_ns() {
