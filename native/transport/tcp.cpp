@@ -152,7 +152,7 @@ Status TcpChannel::sleep(bool writable, Clock::time_point deadline) {
     if (liveness_.look(now)) dead_.store(true, std::memory_order_relaxed);
     if (Status status = end_status(); !status) return status;
     // Nothing owed and nothing to send: the kernel's keep-alive wakes us if the peer goes, no timer is needed.
-    const bool watched = liveness_.owes_answer() || sender_.has_unsent();
+    const bool watched = liveness_.data_queued() || sender_.has_unsent();
     const auto until = watched ? std::min(deadline, liveness_.next_look()) : deadline;
     const short reading = state_ == TcpReceiver::State::stalled ? 0 : POLLIN;
     const short writing = writable && sender_.has_unsent() ? POLLOUT : 0;

@@ -1,7 +1,7 @@
 #include "transport/tcp_liveness.h"
 
+#include <linux/tcp.h>  // the one of the C library does not know tcpi_notsent_bytes
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -47,12 +47,14 @@ bool TcpLiveness::look(Clock::time_point now) {
     tcp_info info{};
     socklen_t length = sizeof info;
     if (::getsockopt(socket_, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
-    const bool owes = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
+    data_queued_ = info.tcpi_unacked > 0 || info.tcpi_probes > 0 || info.tcpi_notsent_bytes > 0;
+    // One unanswered probe of a closed window is no sign: answers to probes are limited to two per second.
+    const bool owes = info.tcpi_unacked > 0 || info.tcpi_probes > 1;
     if (!owes) {
         owing_since_ = {};
         return false;
     }
-    if (!owing_since_.time_since_epoch().count()) owing_since_ = now;
+    if (owing_since_ == Clock::time_point{}) owing_since_ = now;
     // The last acknowledgement may be old because the connection was idle, or because the next attempt is not due yet.
     const milliseconds silent(info.tcpi_last_ack_recv);
     const milliseconds attempt((info.tcpi_rto + 999) / 1000);

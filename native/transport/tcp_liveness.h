@@ -18,14 +18,16 @@ class TcpLiveness {
     Status set_up();
     // Cheap until the next look is due. True when the peer is dead.
     bool peer_is_dead(Clock::time_point now) { return now >= next_look_ && look(now); }
-    // Looks now. While `owes_answer` afterwards, a sleeper must come back by next_look().
+    // Looks now. If the kernel had data queued then (which stops its keep-alive), a sleeper must come back by
+    // next_look().
     bool look(Clock::time_point now);
-    bool owes_answer() const { return owing_since_ != Clock::time_point{}; }
+    bool data_queued() const { return data_queued_; }
     Clock::time_point next_look() const { return next_look_; }
 
   private:
     const int socket_;
     const std::chrono::milliseconds timeout_;
+    bool data_queued_ = false;
     Clock::time_point owing_since_{};
     Clock::time_point next_look_{};
 };
