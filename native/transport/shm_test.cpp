@@ -118,10 +118,13 @@ TEST(ShmSegments, refuse_a_size_that_the_file_does_not_have) {
 
 // --- a hostile client ------------------------------------------------------------------------------------------------
 
+constexpr std::size_t kReturnedOffset = 2 * kCacheLineBytes;  // after the cursors of the client's direction
+
 struct Hostile {
     Mapping memory;
     Random random{0};
     std::uint64_t tail = 0;
+    std::uint64_t free_slots = 15;
 
     std::uint64_t plausible() {
         switch (random.below(6)) {
@@ -136,17 +139,22 @@ struct Hostile {
     void write(std::size_t offset, std::uint64_t value, std::size_t bytes) {
         std::memcpy(memory.data() + offset, &value, bytes);
     }
-    // A good frame, sometimes with a payload, as a client would commit it.
+    // A good frame, sometimes with a payload in a slot that came back, rarely in any.
     void send_good() {
-        const std::size_t payload = random.below(2) == 0 ? 1 + random.below(kGeometry.slot_bytes) : 0;
+        free_slots |= word(kReturnedOffset).exchange(0) & 15;
+        const bool any = random.below(64) == 0;
+        const auto slot = static_cast<std::uint32_t>(any ? random.below(6) : random.below(4));
+        const bool has_payload = any || (free_slots & slot_bit(slot)) != 0;
+        const std::size_t payload = has_payload ? 1 + random.below(kGeometry.slot_bytes) : 0;
         auto frame = make_frame(static_cast<std::uint32_t>(tail), 24 + 8 * random.below(40), payload);
-        reinterpret_cast<wire::FrameHeader*>(frame.data())->payload_slot = static_cast<std::uint32_t>(random.below(5));
+        reinterpret_cast<wire::FrameHeader*>(frame.data())->payload_slot = slot;
+        if (has_payload) free_slots &= ~slot_bit(slot);
         const std::size_t ring = kGeometry.ring_offset(0);
         for (std::byte byte : frame) memory.data()[ring + tail++ % kGeometry.ring_bytes] = byte;
-        publish(tail);
+        word(0).store(tail, std::memory_order_release);
     }
-    void publish(std::uint64_t value) {
-        std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory.data())).store(value, std::memory_order_release);
+    std::atomic_ref<std::uint64_t> word(std::size_t offset) {
+        return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory.data() + offset));
     }
     void mutate() {
         switch (random.below(8)) {
@@ -156,8 +164,9 @@ struct Hostile {
             case 3:  // a control word: positions, returned slots, sleep flags
                 if (random.below(20) == 0) write(8 * random.below(64), plausible(), 8);
                 break;
-            case 4:  // the frames under the reader's eyes
-            case 5:
+            case 4:
+            case 5:  // the frames under the reader's eyes
+                if (random.below(10) > 0) break;
                 write(kGeometry.ring_offset(0) + (tail - 8 * random.below(32)) % (kGeometry.ring_bytes - 8),
                       plausible(), 4);
                 break;
@@ -168,29 +177,37 @@ struct Hostile {
 };
 
 constexpr int kRounds = 400;
-constexpr int kMutations = 300;
+constexpr int kMutations = 400;
 
-// In the child: one scribbler per connection.
-void scribble(std::vector<UniqueFd> sockets, std::atomic<std::uint64_t>* count) {
+// Shared by the two processes of the test.
+struct Progress {
+    std::atomic<std::uint64_t> mutations{0};
+    std::atomic<int> rounds_accepted{0};
+};
+
+// In the child: one scribbler per connection, at work while the executor reads.
+void scribble(std::vector<UniqueFd> sockets, Progress* progress) {
     for (int round = 0; round < kRounds; ++round) {
         auto file = make_sealed_file("weft-test", kGeometry.file_bytes());
         auto memory = file ? Mapping::shared(file->get(), 0, kGeometry.file_bytes()) : file.take_status();
         if (!memory) ::_exit(3);
         LocalSocket socket(std::move(sockets[static_cast<std::size_t>(round)]));
         if (!socket.send_file(rings_record(kGeometry), file->get(), patience())) ::_exit(4);
-        Hostile hostile{std::move(*memory), Random(static_cast<std::uint64_t>(round)), 0};
+        const auto deadline = patience();
+        while (progress->rounds_accepted.load() <= round && Clock::now() < deadline) ::sched_yield();
+        Hostile hostile{std::move(*memory), Random(static_cast<std::uint64_t>(round))};
         for (int i = 0; i < kMutations; ++i) {
             hostile.mutate();
             if (i % 16 == 0) socket.send_bell();
             if (i % 64 == 0) ::sched_yield();
-            count->fetch_add(1, std::memory_order_relaxed);
+            progress->mutations.fetch_add(1, std::memory_order_relaxed);
         }
     }
     ::_exit(0);
 }
 
 // As an executor would: reads, answers, uses payloads, gives buffers back; until the session ends.
-void serve_hostile(Channel& channel, Random& random) {
+void serve_hostile(Channel& channel, Random& random, std::uint64_t* frames) {
     const auto deadline = patience();
     std::vector<Buffer> held;
     std::uint64_t sum = 0;
@@ -200,6 +217,7 @@ void serve_hostile(Channel& channel, Random& random) {
         if (!received) return;
         if (*received) {
             const wire::FrameHeader header = header_of(*received);
+            ++*frames;
             ASSERT_EQ(header.size_bytes, received->frame.size());
             ASSERT_EQ(header.payload_bytes, received->payload.size());
             for (std::byte byte : received->payload) sum += static_cast<std::uint64_t>(byte);
@@ -228,25 +246,28 @@ TEST(ShmHostile, a_client_that_scribbles_cannot_crash_or_hang_the_executor) {
         mine.push_back(std::move(sockets->second));
     }
     void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    auto* count = new (page) std::atomic<std::uint64_t>(0);
+    auto* progress = new (page) Progress;
+    std::uint64_t frames = 0;
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
         mine.clear();
-        scribble(std::move(theirs), count);
+        scribble(std::move(theirs), progress);
     }
     theirs.clear();
     Random random(11);
     for (UniqueFd& socket : mine) {
         auto channel = accept_shm(std::move(socket), {});
         ASSERT_TRUE(channel) << channel.status().text();
-        serve_hostile(**channel, random);
+        progress->rounds_accepted.fetch_add(1);
+        serve_hostile(**channel, random, &frames);
         if (HasFatalFailure()) break;
     }
     int status = 0;
     ::waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
-    EXPECT_GE(count->load(), 100'000u);
+    EXPECT_GE(progress->mutations.load(), 100'000u);
+    EXPECT_GT(frames, 5'000u);  // good frames got through before the bad ones
     ::munmap(page, 4096);
 }
 
