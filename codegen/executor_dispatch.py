@@ -119,12 +119,12 @@ def runner(abi: Abi, call: Call) -> str:
     lines = [f"Status run_{call.name}({SIGNATURE}) {{", f"    auto view = wire::decode<wire::{frame.struct}>(frame);"]
     lines += ["    if (!view) return view.take_status();", "    [[maybe_unused]] const auto& fields = view->fields;"]
     if call.is_stream_ordered:
-        lines += ["    CUstream stream = nullptr;", *must("resolver.stream(fields.stream, &stream)")]
+        lines += ["    CUstream stream_found = nullptr;", *must("resolver.stream(fields.stream, &stream_found)")]
     for a in call.arguments:
         lines += before(a)
     passed = [passing(abi, a) for a in call.arguments]
     if call.stream == "default":
-        passed.append("stream")
+        passed.append("stream_found")
     lines += [
         f"    if (driver.{call.driver} == nullptr) {{",
         "        *result = CUDA_ERROR_NOT_SUPPORTED;",
@@ -133,7 +133,7 @@ def runner(abi: Abi, call: Call) -> str:
         f"    *result = driver.{call.driver}({', '.join(passed)});",
     ]
     outs = [a for a in call.arguments if a.kind in ("out", "out?")]
-    lines += [f"    if (*result == CUDA_SUCCESS) reply.value({a.name});" for a in outs]
+    lines += [f"    if (*result == CUDA_SUCCESS) reply.value({a.name}_out);" for a in outs]
     return "\n".join([*lines, "    return Status::ok();", "}\n"]) + "\n"
 
 
@@ -145,26 +145,29 @@ def before(a: Argument) -> list[str]:
     """Statements that make the argument's value."""
     kind = a.parameter.type
     if kind == "CUfunction":
-        return [f"    CUfunction {a.name} = nullptr;", *must(f"resolver.function(fields.module, fields.function, &{a.name})")]
+        return [
+            f"    CUfunction {a.name}_found = nullptr;",
+            *must(f"resolver.function(fields.module, fields.function, &{a.name}_found)"),
+        ]
     if kind == "CUevent":
-        return [f"    CUevent {a.name} = nullptr;", *must(f"resolver.event(fields.{a.name}, &{a.name})")]
+        return [f"    CUevent {a.name}_found = nullptr;", *must(f"resolver.event(fields.{a.name}, &{a.name}_found)")]
     if a.kind == "launch_config":
-        made = f"read_configuration(fields, view->tail, &{a.name})"
-        return [f"    Configuration {a.name};", f"    if (Status status = {made}; !status) return status;"]
+        made = f"read_configuration(fields, view->tail, &{a.name}_read)"
+        return [f"    Configuration {a.name}_read;", f"    if (Status status = {made}; !status) return status;"]
     if a.kind in ("out", "out?"):
-        return [f"    {a.pointee} {a.name}{{}};"]
+        return [f"    {a.pointee} {a.name}_out{{}};"]
     return []
 
 
 def passing(abi: Abi, a: Argument) -> str:
     kind = a.parameter.type
     if kind == "CUstream":
-        return "stream"
+        return "stream_found"
     if kind in ("CUfunction", "CUevent"):
-        return a.name
+        return f"{a.name}_found"
     if a.kind == "launch_config":
-        return f"&{a.name}.config"
+        return f"&{a.name}_read.config"
     if a.kind in ("out", "out?"):
-        return f"&{a.name}"
+        return f"&{a.name}_out"
     needs_cast = kind in enum_types(abi) or (SCALARS.get(kind) == "u32" and kind != "unsigned int")
     return f"static_cast<{kind}>(fields.{a.name})" if needs_cast else f"fields.{a.name}"

@@ -141,10 +141,10 @@ def serve_function(call: Call, i: Implementation) -> str:
 
 
 def generated_body(call: Call) -> list[str]:
-    lines = ["    Context* context = nullptr;", *must("usable_context(&context)")]
+    lines = ["    Context* context_found = nullptr;", *must("usable_context(&context_found)")]
     if call.is_stream_ordered:
         handle = call.stream_argument.name if call.stream_argument else "default_stream"
-        lines += ["    Stream* stream = nullptr;", *must(f"find_stream(*context, {handle}, &stream)")]
+        lines += ["    Stream* stream_found = nullptr;", *must(f"find_stream(*context_found, {handle}, &stream_found)")]
     for a in call.arguments:
         lines += resolve(a)
     lines += [f"    if (!({check})) return CUDA_ERROR_INVALID_VALUE;" for check in call.check]
@@ -163,7 +163,7 @@ def must(expression: str) -> list[str]:
 def resolve(a: Argument) -> list[str]:
     if a.parameter.type == "CUfunction":
         found = f"{a.name}_found"
-        return [f"    Function* {found} = nullptr;", *must(f"resolve_function({a.name}, *context, &{found})")]
+        return [f"    Function* {found} = nullptr;", *must(f"resolve_function({a.name}, *context_found, &{found})")]
     if a.parameter.type == "CUevent":
         found = f"    const Event* {a.name}_found = Runtime::get()->events.find({a.name});"
         return [found, f"    if ({a.name}_found == nullptr) return CUDA_ERROR_INVALID_HANDLE;"]
@@ -180,9 +180,9 @@ def sender(call: Call, verb_stream: str, verb_session: str) -> list[str]:
     config = next((a.name for a in call.arguments if a.kind == "launch_config"), None)
     tail_bytes = f"{config}->numAttrs * sizeof(CUlaunchAttribute)" if config else "0"
     if call.is_stream_ordered:
-        head = f"{verb_stream}<{frame}>(*stream, {tail_bytes}, "
+        head = f"{verb_stream}<{frame}>(*stream_found, {tail_bytes}, "
     else:
-        head = f"Runtime::get()->session().{verb_session}<{frame}>(context->number, {tail_bytes}, "
+        head = f"Runtime::get()->session().{verb_session}<{frame}>(context_found->number, {tail_bytes}, "
     sources = [f for f in field_sources(load_abi(), call) if f.value]
     frame_name = "frame" if sources else ""
     tail_name = "tail" if config else ""
@@ -207,8 +207,8 @@ def wait_tail(call: Call) -> list[str]:
     lines = [f"    const Reply reply = {first}", *rest]
     outs = [a for a in call.arguments if a.kind in ("out", "out?")]
     if not outs:
-        return [*lines, "    return reply.status == CUDA_SUCCESS ? CUDA_SUCCESS : settle(*context, reply.status);"]
-    lines.append("    if (reply.status != CUDA_SUCCESS) return settle(*context, reply.status);")
+        return [*lines, "    return reply.status == CUDA_SUCCESS ? CUDA_SUCCESS : settle(*context_found, reply.status);"]
+    lines.append("    if (reply.status != CUDA_SUCCESS) return settle(*context_found, reply.status);")
     lines.append("    ByteReader in(reply.tail);")
     for a in outs:
         value = f"in.value<{a.pointee}>()"
