@@ -47,6 +47,8 @@ class InFlight {
     // Something is to be given back as soon as possible, so somebody has to look.
     bool holds_memory() const { return held_ != 0 || !kept_.empty(); }
     bool has_markers() const { return !markers_.empty(); }
+    // Covers all work that was marked; nullptr if there is none.
+    EventRef last_marker() const { return markers_.empty() ? nullptr : markers_.back().event; }
 
   private:
     struct Kept {

@@ -57,6 +57,7 @@ void Outbox::send_data(std::uint32_t context, std::uint32_t transfer, std::uint6
 void Outbox::send_data_inline(std::uint32_t context, std::uint32_t transfer, std::uint64_t offset, std::span<const std::byte> bytes) {
     send<wire::Data>(context, 0, bytes, [&](wire::Data& data) {
         data.transfer = transfer;
+        data.size_bytes = static_cast<std::uint32_t>(bytes.size());
         data.offset = offset;
     });
 }
@@ -74,6 +75,7 @@ std::vector<std::byte>* Outbox::append(std::size_t frame_bytes) {
 
 bool Outbox::drain() {
     bool moved = false;
+    committed_ = true;
     for (;;) {
         // A payload that is under way has to be finished before anything else is appended.
         if (transfer_under_way_ && !drain_transfer()) return moved;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gen/cuda_abi.h"
@@ -37,7 +38,10 @@ class Outbox {
         Frame* frame = wire::begin_frame<Frame>(at, context, request, 0, tail.size());
         fill(*frame);
         if (!tail.empty()) std::memcpy(wire::tail_of<Frame>(at), tail.data(), tail.size());
-        if (waiting == nullptr) channel_.commit(size);
+        if (waiting == nullptr) {
+            channel_.commit(size);
+            committed_ = true;
+        }
     }
     void reply(std::uint32_t context, std::uint32_t request, CUresult status, std::span<const std::byte> tail = {});
     // A piece of transfer in a buffer of the channel, which owns it from here.
@@ -52,6 +56,8 @@ class Outbox {
     bool is_empty() const { return items_.empty() && transfers_.empty(); }
     // Stop taking in more work until the client has read.
     bool is_congested() const { return waiting_bytes_ > kCongestedBytes || items_.size() > kCongestedItems; }
+    // Whether something went into the channel since this was asked last.
+    bool take_committed() { return std::exchange(committed_, false); }
     std::uint64_t replies() const { return replies_; }
 
   private:
@@ -81,6 +87,7 @@ class Outbox {
     std::size_t progress_ = 0;        // of the payload under way
     bool transfer_under_way_ = false;  // the payload under way is a piece of transfers_.front()
     std::uint64_t replies_ = 0;
+    bool committed_ = false;
 };
 
 }  // namespace weft::executor

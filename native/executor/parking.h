@@ -49,6 +49,7 @@ class ParkingQueue {
     ParkingQueue(const ParkingQueue&) = delete;
     ParkingQueue& operator=(const ParkingQueue&) = delete;
 
+    Role role() const { return role_; }
     bool is_empty() const { return frames_.empty(); }
     std::size_t size() const { return frames_.size(); }
     bool is_full() const { return full_; }

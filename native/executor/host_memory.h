@@ -1,0 +1,45 @@
+// Page-locked host memory of the executor: blocks for bytes that wait (parked payloads, small copies), and page-locking of the
+// channel's buffers, without which a real driver copies synchronously. Drivers whose device memory is host memory need neither.
+// Design note: docs/design/executor.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "gen/driver_table.h"
+
+namespace weft::executor {
+
+class HostMemory {
+  public:
+    explicit HostMemory(const driver::DriverTable& driver) : driver_(driver), plain_(driver.weftHostAccess != nullptr) {}
+    ~HostMemory();
+    HostMemory(const HostMemory&) = delete;
+    HostMemory& operator=(const HostMemory&) = delete;
+
+    // A block of at least size_bytes, given back to the pool with its last owner. A context must be current; nullptr: no memory.
+    std::shared_ptr<std::byte> acquire(std::size_t size_bytes);
+    // Page-locks memory of someone else, once; a failure is only slower.
+    void pin(void* address, std::size_t size_bytes);
+    // Before that memory is unmapped.
+    void unpin(void* address);
+    // Bytes of blocks that somebody owns.
+    std::size_t used_bytes() const { return used_bytes_; }
+
+  private:
+    static constexpr std::array<std::size_t, 3> kClasses = {8u << 10, 256u << 10, 1u << 20};
+    static constexpr std::size_t kKeptPerClass = 64;
+    std::byte* allocate(std::size_t size_bytes);
+    void release(std::byte* block, std::size_t class_index);
+
+    const driver::DriverTable& driver_;
+    const bool plain_;
+    std::size_t used_bytes_ = 0;
+    std::array<std::vector<std::byte*>, kClasses.size()> free_;
+    std::unordered_set<void*> pinned_;
+};
+
+}  // namespace weft::executor
