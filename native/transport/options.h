@@ -18,7 +18,7 @@ struct ChannelOptions {
     std::uint32_t staging_count = 32;
     // How often wait() looks before it sleeps, at most: memory reads on shm, socket reads on tcp.
     std::uint32_t shm_spins = 2000;
-    std::uint32_t tcp_spins = 100;
+    std::uint32_t tcp_spins = 300;
     // A peer that is silent for this long although it owes an answer is dead.
     std::chrono::milliseconds liveness_timeout{5000};
 };

@@ -2,8 +2,6 @@
 // number of times before its owner sleeps. Neither may block. docs/design/transport.md.
 #pragma once
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -52,15 +50,13 @@ class Spinner {
                 budget_ = std::min(most_, budget_ * 2);
                 return true;
             }
-            cpu_pause();
-            if (i % kYieldEvery == kYieldEvery - 1) ::sched_yield();
+            cpu_pause();  // and no sched_yield: beside busy processes each one costs a slice of time
         }
         budget_ = std::max(least_, budget_ / 2);
         return false;
     }
 
   private:
-    static constexpr std::uint32_t kYieldEvery = 32;
     std::uint32_t most_;
     std::uint32_t least_;
     std::uint32_t budget_;
