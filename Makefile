@@ -94,7 +94,7 @@ test-gpu: $(STAMPS)/weft-dev $(STAMPS)/test-tools
 
 .PHONY: bench
 bench: $(STAMPS)/weft-dev $(STAMPS)/examples
-	$(BIN)/python benchmarks/run.py --build $(BUILD)
+	$(BIN)/python benchmarks/run.py --tools $(BUILD)/_native
 
 .PHONY: lint
 lint: $(STAMPS)/venv $(STAMPS)/test-tools $(STAMPS)/weft

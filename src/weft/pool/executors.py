@@ -142,7 +142,8 @@ def start_executor(
 
 
 def executor_arguments(setup: ExecutorSetup, session: SessionId, slices: tuple[Slice, ...], path: PathKind) -> list[str]:
-    """Devices and caps are lists of equal length: the program sees them as devices 0, 1, ... in this order."""
+    """The program sees the devices as 0, 1, ... in this order. One cap stands for all of them if they are equal."""
+    caps = [part.cap_bytes for part in slices]
     return [
         str(setup.program),
         "--fd", str(SOCKET_FD),
@@ -150,7 +151,7 @@ def executor_arguments(setup: ExecutorSetup, session: SessionId, slices: tuple[S
         "--path", path.value,
         "--driver", setup.driver,
         "--devices", ",".join(str(part.gpu.ordinal) for part in slices),
-        "--cap-bytes", ",".join(str(part.cap_bytes) for part in slices),
+        "--cap-bytes", ",".join(map(str, caps[:1] if len(set(caps)) == 1 else caps)),
         "--cache-dir", str(setup.cache_dir),
         "--cache-bytes", str(setup.cache_bytes),
         "--session-name", session,
