@@ -17,7 +17,7 @@ enum FrameFlags : std::uint16_t {
 };
 
 struct FrameHeader {
-    std::uint32_t size_bytes;     // header + arguments; a multiple of 8; 24..kMaxFrameBytes
+    std::uint32_t size_bytes;  // header + arguments; a multiple of 8; 24..kMaxFrameBytes
     std::uint16_t opcode;
     std::uint16_t flags;          // FrameFlags
     std::uint32_t context;        // the client's number of the CUDA context; 0: none
