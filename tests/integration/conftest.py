@@ -16,6 +16,9 @@ from weft.base.native import EXECUTOR, SHIM, SOFTWARE_GPU, native_dir
 Weft = Callable[..., subprocess.CompletedProcess[str]]
 WEFT = (sys.executable, "-m", "weft")
 TIMEOUT_S = 18
+# Programs of the tests are modules, started from the root of the tree (`python -m`).
+ROOT = Path(__file__).parents[2]
+PROGRAMS = "tests.integration.programs"
 
 STUB_EXECUTOR = """#!/bin/sh
 # Plays an executor: says that it is there, then lives as long as its socket and its server.
@@ -78,7 +81,14 @@ def native_parts() -> Path:
 
 def run_weft(*arguments: str, environ: dict[str, str], timeout_s: float = TIMEOUT_S) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*WEFT, *arguments], env=environ, capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL
+        [*WEFT, *arguments],
+        env=environ,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+        stdin=subprocess.DEVNULL,
     )
 
 

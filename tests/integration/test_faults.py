@@ -1,0 +1,208 @@
+"""Faults around a running session: who is killed, who notices, how soon, and that nothing is left behind."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.conftest import PROGRAMS, ROOT, TIMEOUT_S, WEFT, Server, run_weft, serving
+from weft.base.units import parse_address
+
+Environment = dict[str, str]
+DEVICE_UNAVAILABLE = "46"
+WITHIN_S = 5.0
+
+pytestmark = pytest.mark.usefixtures("native_parts")
+
+
+@pytest.fixture(params=["shm", "tcp"])
+def path(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@contextlib.contextmanager
+def calling(environ: Environment, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A program under `weft run` that calls for ever; ready when the context begins. Yields weft's process, the program's pid."""
+    command = [*WEFT, "run", "--timeout", "3", *arguments, "--", sys.executable, "-m", f"{PROGRAMS}.call_for_ever"]
+    with subprocess.Popen(command, env=environ, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            ready = process.stdout.readline().split()
+            assert ready[:1] == ["ready"], process.stderr.read() if process.stderr else ready
+            yield process, int(ready[1])
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def expect_failure(process: subprocess.Popen[str]) -> str:
+    """The program's calls return an error in time, again and again, and it ends by itself. Returns what Weft said."""
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    failed, again = out.splitlines()
+    word, code, seconds = failed.split()
+    assert (word, code) == ("failed", DEVICE_UNAVAILABLE), err
+    assert float(seconds) < WITHIN_S
+    assert again == f"again {DEVICE_UNAVAILABLE}"
+    assert process.returncode == 0
+    return err
+
+
+def executors_of(pid: int) -> list[int]:
+    """Process ids of the executors that this process started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text().rsplit(")", 1)
+                if int(fields[1].split()[1]) == pid and "weft-executor" in fields[0]:
+                    found.append(int(entry.name))
+    return found
+
+
+def wait_until_gone(pids: list[int], limit_s: float) -> None:
+    deadline = time.monotonic() + limit_s
+    left = list(pids)
+    while left and time.monotonic() < deadline:
+        left = [pid for pid in left if Path(f"/proc/{pid}").exists()]
+        time.sleep(0.01)
+    assert not left, f"executors {left} are still there after {limit_s} s"
+
+
+def test_a_killed_executor_is_an_error_in_the_program(environment: Environment, path: str) -> None:
+    with calling(environment, "--path", path) as (process, _):
+        (executor,) = executors_of(process.pid)
+        os.kill(executor, signal.SIGKILL)
+        assert "weft: " in expect_failure(process)
+
+
+def test_a_killed_server_is_an_error_in_the_program_and_leaves_no_executor(environment: Environment, path: str) -> None:
+    with (
+        serving("--software-gpus", "1", environ=environment) as server,
+        calling(environment, "--server", server.address, "--path", path) as (process, _),
+    ):
+        executors = executors_of(server.process.pid)
+        assert len(executors) == 1
+        server.process.kill()
+        wait_until_gone(executors, TIMEOUT_S)
+        expect_failure(process)
+
+
+def test_a_stopped_server_ends_its_sessions_and_exits_with_0(environment: Environment, path: str) -> None:
+    with (
+        serving("--software-gpus", "1", environ=environment) as server,
+        calling(environment, "--server", server.address, "--path", path) as (process, _),
+    ):
+        assert server.stop() == 0
+        expect_failure(process)
+
+
+@pytest.mark.parametrize("victim", ["program", "weft"])
+def test_a_killed_client_frees_its_slice(environment: Environment, path: str, victim: str) -> None:
+    with serving("--software-gpus", "1", environ=environment) as server:
+        with calling(environment, "--server", server.address, "--path", path) as (process, program):
+            executors = executors_of(server.process.pid)
+            if victim == "program":
+                os.kill(program, signal.SIGKILL)
+                assert process.wait(TIMEOUT_S) == 137
+            else:
+                process.kill()
+            wait_until_gone(executors, TIMEOUT_S)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(program, signal.SIGKILL)
+        done = run_weft("run", "--server", server.address, "--", sys.executable, "-m", f"{PROGRAMS}.add_one", environ=environment)
+        assert (done.returncode, done.stdout) == (0, "768\n"), done.stderr
+
+
+def test_an_out_of_memory_program_goes_on_and_others_notice_nothing(environment: Environment) -> None:
+    with (
+        serving("--software-gpus", "1", "--memory", "1GiB", environ=environment) as server,
+        calling(environment, "--server", server.address, "-p", "0.5") as (process, _),
+    ):
+        arguments = ("run", "--server", server.address, "-p", "0.5", "--")
+        done = run_weft(*arguments, sys.executable, "-m", f"{PROGRAMS}.exhaust", environ=environment)
+        assert (done.returncode, done.stdout) == (0, "512 512 42\n"), done.stderr
+        assert process.poll() is None
+
+
+class Relay:
+    """A TCP relay that can stop relaying without closing anything: a cut network."""
+
+    def __init__(self, target: str) -> None:
+        self._target = parse_address(target)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._cut = threading.Event()
+        self._sockets: list[socket.socket] = [self._listener]
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        self._cut.set()
+
+    def close(self) -> None:
+        for sock in self._sockets:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                far = socket.create_connection(self._target)
+                self._sockets += [near, far]
+                for source, sink in ((near, far), (far, near)):
+                    threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
+
+    def _copy(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if self._cut.is_set():
+                    return
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+
+@pytest.fixture
+def relayed(environment: Environment) -> Iterator[tuple[Server, Relay]]:
+    with serving("--software-gpus", "1", environ=environment) as server:
+        relay = Relay(server.address)
+        try:
+            yield server, relay
+        finally:
+            relay.close()
+
+
+def test_a_cut_network_is_an_error_in_the_program_within_the_time_out(
+    environment: Environment, relayed: tuple[Server, Relay]
+) -> None:
+    server, relay = relayed
+    with calling(environment, "--server", relay.address, "--path", "tcp") as (process, _):
+        assert len(executors_of(server.process.pid)) == 1
+        relay.cut()
+        expect_failure(process)
+
+
+def test_many_runs_leave_nothing_behind(environment: Environment) -> None:
+    """The long version with 2,000 cycles is a benchmark."""
+    with serving("--software-gpus", "1", environ=environment) as server:
+        before = held_by(server.process.pid)
+        for _ in range(5):
+            done = run_weft(
+                "run", "--server", server.address, "--", sys.executable, "-m", f"{PROGRAMS}.add_one", environ=environment
+            )
+            assert done.stdout == "768\n", done.stderr
+        assert executors_of(server.process.pid) == []
+        assert held_by(server.process.pid) == before
+
+
+def held_by(pid: int) -> int:
+    """Open descriptors of a process."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
