@@ -2,12 +2,12 @@
 //
 // A Channel owns no thread. Three roles act on it, each by at most one thread at a time (the user holds a lock per
 // role):
-//   append   reserve / commit / send_payload / acquire_payload
+//   append   reserve / commit / acquire_buffer / discard_buffer / send_buffer / send_from / create_segment
 //   flush    flush
-//   receive  poll / release
-// `wait` may be called by the thread that holds the receive role; `notify` by anyone. On shm `commit` already publishes
-// and flush only wakes a sleeping peer; on tcp `commit` appends to a buffer and flush writes to the socket without
-// blocking. Neither end ever waits to send without also receiving. Design note: docs/design/transport.md.
+//   receive  poll / wait / receive_segment
+// Anyone may call notify, release_buffer, release_segment, has_unsent, counters and close. On shm `commit` already
+// publishes and flush only wakes a sleeping peer; on tcp `commit` appends to a buffer and flush writes to the socket
+// without blocking. Neither end ever waits to send without also receiving. Design note: docs/design/transport.md.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ struct Received {
 
 // Asked (tcp only) when the header and arguments of a frame with payload have arrived: where shall the payload land?
 // nullptr: in a staging buffer of the channel. The memory must hold payload_bytes and stay valid until poll returns the
-// frame.
+// frame. Asked once per frame, within poll or wait.
 using Placer = std::function<void*(std::span<const std::byte> frame)>;
 
 enum class PathKind { shm, tcp };
@@ -95,9 +95,10 @@ class Channel {
     virtual Result<Received> poll() = 0;
     virtual void release_buffer(Buffer buffer) = 0;  // any thread
 
-    // Spins briefly, then sleeps until a frame may be readable, `writable` is wanted and room may be there, notify()
-    // was called, or the deadline passes. Returns unavailable when the peer is dead (closed, or silent past the
-    // liveness time-out).
+    // Spins briefly, then sleeps until a frame may be readable, `writable` is wanted and room may be there (for what
+    // the append role did not get last, or for unsent bytes), notify() was called, or the deadline passes. Returns
+    // unavailable when the peer is dead (closed, or silent past the liveness time-out) and all its frames were polled.
+    // A thread that needs room while another one sleeps in wait(false, ...) notifies it, to wait for room instead.
     virtual Status wait(bool writable, Clock::time_point deadline) = 0;
     virtual void notify() = 0;  // any thread; wakes a wait() in progress or makes the next one return at once
 

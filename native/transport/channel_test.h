@@ -17,6 +17,7 @@ inline constexpr auto kPatience = std::chrono::seconds(15);
 inline Clock::time_point patience() { return Clock::now() + kPatience; }
 
 inline void fill(std::span<std::byte> bytes, std::uint64_t seed) {
+    if (bytes.empty()) return;
     Random random(seed);
     std::size_t at = 0;
     for (; at + 8 <= bytes.size(); at += 8) {

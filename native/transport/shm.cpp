@@ -230,7 +230,7 @@ Status ShmChannel::wait(bool writable, Clock::time_point deadline) {
         // A break is told even while frames are there; the end only when all were read.
         if (broken_.load(std::memory_order_relaxed) != nullptr || closed_.load(std::memory_order_relaxed))
             return end_status();
-        if (ready(writable) || spinner_.spin([&] { return ready(writable); })) break;
+        if (ready(writable) || spinner_.spin([&] { return ready(writable); }, deadline)) break;
         if (Status status = end_status(); !status) return status;
         if (Clock::now() >= deadline) break;
         if (Status status = sleep(writable, deadline); !status) return status;

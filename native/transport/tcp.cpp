@@ -131,7 +131,7 @@ bool TcpChannel::socket_takes_more() const {
 Status TcpChannel::wait(bool writable, Clock::time_point deadline) {
     for (;;) {
         if (closed_.load(std::memory_order_relaxed)) return end_status();
-        if (ready(writable) || spinner_.spin([&] { return ready(writable); })) break;
+        if (ready(writable) || spinner_.spin([&] { return ready(writable); }, deadline)) break;
         if (Status status = end_status(); !status) return status;
         const auto now = Clock::now();
         if (Status status = check_peer(now); !status) return status;

@@ -43,13 +43,15 @@ class Spinner {
   public:
     explicit Spinner(std::uint32_t most) : most_(most), least_(std::max(most / 16, 1u)), budget_(most) {}
 
+    // True when ready() was; false when it is time to sleep, or the deadline has passed.
     template <typename Ready>
-    bool spin(Ready&& ready) {
+    bool spin(Ready&& ready, Clock::time_point deadline) {
         for (std::uint32_t i = 0; i < budget_; ++i) {
             if (ready()) {
                 budget_ = std::min(most_, budget_ * 2);
                 return true;
             }
+            if (i % kLooksPerClock == 0 && deadline != kNoDeadline && Clock::now() >= deadline) return false;
             cpu_pause();  // and no sched_yield: beside busy processes each one costs a slice of time
         }
         budget_ = std::max(least_, budget_ / 2);
@@ -57,6 +59,7 @@ class Spinner {
     }
 
   private:
+    static constexpr std::uint32_t kLooksPerClock = 4;
     std::uint32_t most_;
     std::uint32_t least_;
     std::uint32_t budget_;
