@@ -33,7 +33,7 @@ namespace weft::executor {
 
 struct SessionOptions {
     std::vector<int> devices{0};       // ordinals of the driver
-    std::uint64_t cap_bytes = 0;       // of each device; 0: all of it
+    std::vector<std::uint64_t> cap_bytes;  // of each device, or one for all; 0 or none: all of it
     std::string cache_directory;       // empty: images stay in memory
     std::uint64_t cache_bytes = 4ull << 30;
     std::string name;
@@ -105,6 +105,7 @@ class Session : private CallResolver {
     const SessionCounters& counters() const { return counters_; }
     std::uint64_t replies() const { return outbox_.replies(); }
     std::uint64_t peak_memory_bytes() const;
+    std::size_t parked_frames() const { return parking_.parked_count(); }
     std::uint64_t window_base() const { return window_base_; }
     std::uint64_t window_stride_bytes() const { return window_stride_bytes_; }
     const std::vector<wire::DeviceInfo>& devices() const { return device_infos_; }

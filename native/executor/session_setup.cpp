@@ -33,13 +33,16 @@ Status Session::open() {
     if (options_.devices.empty() || options_.devices.size() > wire::kMaxDevices) {
         return Status::error(ErrorCode::invalid_argument, "a session has 1 to 64 devices");
     }
-    for (const int ordinal : options_.devices) {
+    for (std::size_t i = 0; i < options_.devices.size(); ++i) {
+        const int ordinal = options_.devices[i];
         Result<wire::DeviceInfo> info = describe_device(driver_, ordinal);
         if (!info) return info.take_status();
         DeviceState device;
         driver_.cuDeviceGet(&device.device, ordinal);
         device.granularity = info->granularity_bytes;
-        if (options_.cap_bytes != 0) info->total_memory_bytes = std::min(info->total_memory_bytes, options_.cap_bytes);
+        const std::vector<std::uint64_t>& caps = options_.cap_bytes;
+        const std::uint64_t cap = caps.empty() ? 0 : caps[std::min(i, caps.size() - 1)];
+        if (cap != 0) info->total_memory_bytes = std::min(info->total_memory_bytes, cap);
         device.account = MemoryAccount(info->total_memory_bytes);
         devices_.push_back(std::move(device));
         device_infos_.push_back(std::move(*info));
