@@ -138,6 +138,7 @@ enum class FaultKind : uint8_t {
     stack_overflow,      // CUDA_ERROR_LAUNCH_FAILED
     deadlock,            // every thread of a block waits at a barrier that none can complete: CUDA_ERROR_LAUNCH_TIMEOUT
     cancelled,           // cancel() was called: CUDA_ERROR_LAUNCH_TIMEOUT
+    out_of_memory,       // the host has no memory for a block: CUDA_ERROR_OUT_OF_MEMORY
 };
 
 std::string_view to_string(FaultKind kind);

@@ -44,6 +44,7 @@ enum class VariableSpace : uint8_t { global, constant, shared };
 struct Relocation {
     uint64_t offset_bytes = 0;
     uint8_t size_bytes = 8;
+    uint8_t shift_bits = 0;  // of the address, before it is cut to size_bytes: 0xFF00(symbol) is size 1, shift 8
     std::string symbol;
     int64_t addend = 0;
 };
