@@ -307,12 +307,12 @@ void Session::handle_data(const Received& received) {
     auto view = wire::decode<wire::Data>(received.frame);
     if (!view) return lose("the server sent malformed data");
     const bool has_payload = (header_of(received.frame).flags & wire::kFlagPayload) != 0;
-    const std::span<const std::byte> bytes = has_payload ? std::span<const std::byte>(received.payload) : view->tail;
-    const std::span<std::byte> destination = transfers_.place(view->fields.transfer, view->fields.offset, 0);
+    const std::span<const std::byte> bytes =
+        has_payload ? std::span<const std::byte>(received.payload) : view->tail.first(std::min<std::size_t>(view->tail.size(), view->fields.size_bytes));
+    const std::span<std::byte> destination = transfers_.place(view->fields.transfer, view->fields.offset, bytes.size());
     if (destination.data() == nullptr) return;
-    const std::size_t size = std::min(bytes.size(), destination.size());  // an inline tail is padded to 8
-    if (destination.data() != bytes.data()) std::memcpy(destination.data(), bytes.data(), size);
-    if (transfers_.landed(view->fields.transfer, size)) expected_arrived();
+    if (destination.data() != bytes.data()) std::memcpy(destination.data(), bytes.data(), bytes.size());
+    if (transfers_.landed(view->fields.transfer, bytes.size())) expected_arrived();
 }
 
 // ------------------------------------------------------------------------------------------------------------ the helper
