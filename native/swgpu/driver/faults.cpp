@@ -11,6 +11,7 @@ CUresult to_result(engine::FaultKind kind) {
     switch (kind) {
         case engine::FaultKind::none: return CUDA_SUCCESS;
         case engine::FaultKind::illegal_address: return CUDA_ERROR_ILLEGAL_ADDRESS;
+        case engine::FaultKind::out_of_memory: return CUDA_ERROR_OUT_OF_MEMORY;
         case engine::FaultKind::misaligned_address: return CUDA_ERROR_MISALIGNED_ADDRESS;
         case engine::FaultKind::illegal_instruction: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
         case engine::FaultKind::invalid_pc: return CUDA_ERROR_INVALID_PC;
