@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,9 +93,9 @@ def run_weft(*arguments: str, environ: dict[str, str], timeout_s: float = TIMEOU
 
 
 @contextlib.contextmanager
-def serving(*arguments: str, environ: dict[str, str]) -> Iterator[Server]:
+def serving(*arguments: str, environ: dict[str, str], prefix: Sequence[str] = ()) -> Iterator[Server]:
     """A server on a free port, ready when the context begins, gone when it ends."""
-    command = [*WEFT, "serve", "--listen", "127.0.0.1:0", *arguments]
+    command = [*prefix, *WEFT, "serve", *(() if "--listen" in arguments else ("--listen", "127.0.0.1:0")), *arguments]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -3,18 +3,16 @@
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import PROGRAMS, ROOT, TIMEOUT_S, WEFT, Server, run_weft, serving
-from weft.base.units import parse_address
+from tests.integration.conftest import PROGRAMS, ROOT, TIMEOUT_S, WEFT, run_weft, serving
+from tests.integration.networks import FAR_ADDRESS, two_networks
 
 Environment = dict[str, str]
 DEVICE_UNAVAILABLE = "46"
@@ -29,9 +27,9 @@ def path(request: pytest.FixtureRequest) -> str:
 
 
 @contextlib.contextmanager
-def calling(environ: Environment, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def calling(environ: Environment, *arguments: str, prefix: Sequence[str] = ()) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A program under `weft run` that calls for ever; ready when the context begins. Yields weft's process, the program's pid."""
-    command = [*WEFT, "run", "--timeout", "3", *arguments, "--", sys.executable, "-m", f"{PROGRAMS}.call_for_ever"]
+    command = [*prefix, *WEFT, "run", "--timeout", "3", *arguments, "--", sys.executable, "-m", f"{PROGRAMS}.call_for_ever"]
     with subprocess.Popen(command, env=environ, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -132,62 +130,15 @@ def test_an_out_of_memory_program_goes_on_and_others_notice_nothing(environment:
         assert process.poll() is None
 
 
-class Relay:
-    """A TCP relay that can stop relaying without closing anything: a cut network."""
-
-    def __init__(self, target: str) -> None:
-        self._target = parse_address(target)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._cut = threading.Event()
-        self._sockets: list[socket.socket] = [self._listener]
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut(self) -> None:
-        self._cut.set()
-
-    def close(self) -> None:
-        for sock in self._sockets:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-            sock.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self._listener.accept()
-                far = socket.create_connection(self._target)
-                self._sockets += [near, far]
-                for source, sink in ((near, far), (far, near)):
-                    threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
-
-    def _copy(self, source: socket.socket, sink: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                if self._cut.is_set():
-                    return
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_WR)
-
-
-@pytest.fixture
-def relayed(environment: Environment) -> Iterator[tuple[Server, Relay]]:
-    with serving("--software-gpus", "1", environ=environment) as server:
-        relay = Relay(server.address)
-        try:
-            yield server, relay
-        finally:
-            relay.close()
-
-
-def test_a_cut_network_is_an_error_in_the_program_within_the_time_out(
-    environment: Environment, relayed: tuple[Server, Relay]
-) -> None:
-    server, relay = relayed
-    with calling(environment, "--server", relay.address, "--path", "tcp") as (process, _):
-        assert len(executors_of(server.process.pid)) == 1
-        relay.cut()
-        expect_failure(process)
+def test_a_cut_network_is_an_error_in_the_program_within_the_time_out(environment: Environment, tmp_path: Path) -> None:
+    token = str(tmp_path / "token")
+    with two_networks() as cable:
+        listen = ("--listen", f"{FAR_ADDRESS}:0", "--token-file", token)
+        with serving("--software-gpus", "1", *listen, environ=environment, prefix=cable.far) as server:
+            arguments = ("--server", server.address, "--token-file", token)
+            with calling(environment, *arguments, prefix=cable.near) as (process, _):
+                cable.cut()
+                expect_failure(process)
 
 
 def test_many_runs_leave_nothing_behind(environment: Environment) -> None:
