@@ -43,7 +43,8 @@ class DISABLED_Fatal : public ContextTest {
 TEST_F(DISABLED_Fatal, an_illegal_address_is_sticky) {
     CUdeviceptr data = allocate(4);
     const CUevent after = event();
-    ASSERT_OK(launch(kernel("poke"), 1, 1, nullptr, CUdeviceptr{0x10}, 1u)) << "the launch itself succeeds";
+    const CUfunction poke = kernel("poke"), nothing = kernel("nothing");
+    ASSERT_OK(launch(poke, 1, 1, nullptr, CUdeviceptr{0x10}, 1u)) << "the launch itself succeeds";
     cu.cuEventRecord(after, nullptr);
     EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
     std::uint32_t word = 0;
@@ -51,7 +52,7 @@ TEST_F(DISABLED_Fatal, an_illegal_address_is_sticky) {
     EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemAlloc_v2(&data, 16));
     EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(nullptr));
     EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuEventSynchronize(after));
-    EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, launch(kernel("nothing"), 1, 1, nullptr));
+    EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, launch(nothing, 1, 1, nullptr));
 }
 
 TEST_F(DISABLED_Fatal, a_trap_is_a_launch_failure) {

@@ -1,0 +1,117 @@
+"""Runs weft-conformance and the C programs against each driver that this machine can offer.
+
+A target says how a command reaches its driver: an environment, and words before the command. The folder with the native
+libraries is WEFT_NATIVE_DIR (as while developing) or the one inside the installed package. One pytest case per test suite of
+the program, so that each stays within the time-out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+NATIVE_SOURCE = HERE.parent.parent / "native"
+PROGRAMS = ("vector_add", "threads", "module_loop", "copies")
+# The suites of weft-conformance, by gtest filter: parameterised ones have a prefix.
+SUITES = (
+    "Contexts CopyRules Copies Devices Errors Events FatalErrors Functions Globals HostFunctions HostMemory Init Launches Libraries "
+    "Links Memory MemoryOperations Modules Occupancy Order Pointers PrimaryContexts ProcAddress Streams Threads VirtualMemory"
+).split()
+
+
+def native_dir() -> Path:
+    if value := os.environ.get("WEFT_NATIVE_DIR"):
+        return Path(value)
+    import weft
+
+    return Path(weft.__file__).parent / "_native"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A driver under test: `prefix` runs a program on it; `library`, if any, is found by the program as libcuda.so.1."""
+
+    name: str
+    library: str | None = None
+    prefix: tuple[str, ...] = ()
+
+    def missing(self) -> str | None:
+        if self.library is not None and not (native_dir() / self.library).exists():
+            return f"{native_dir() / self.library} is not built (set WEFT_NATIVE_DIR)"
+        return None
+
+    def environment(self, folder: Path) -> dict[str, str]:
+        environment = dict(os.environ)
+        if self.library is not None:
+            (folder / "libcuda.so.1").symlink_to(native_dir() / self.library)
+            environment["LD_LIBRARY_PATH"] = str(folder)
+        return environment
+
+
+# Through Weft (`weft run --path shm|tcp --`) and on NVIDIA's driver: more entries of the same kind.
+TARGETS = (Target(name="software-gpu", library="libweft-swgpu.so"),)
+
+
+@pytest.fixture(params=TARGETS, ids=lambda target: target.name)
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[list[str]], subprocess.CompletedProcess[str]]:
+    target: Target = request.param
+    if reason := target.missing():
+        pytest.skip(reason)
+    environment = target.environment(tmp_path)
+
+    def call(command: list[str]) -> subprocess.CompletedProcess[str]:
+        words = [*target.prefix, *command]
+        return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=19)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def conformance() -> Path:
+    program = native_dir() / "weft-conformance"
+    if not program.exists():
+        pytest.skip(f"{program} is not built")
+    return program
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_suite_passes(suite: str, conformance: Path, run: Callable[[list[str]], subprocess.CompletedProcess[str]]) -> None:
+    done = run([str(conformance), f"--gtest_filter={suite}.*:*/{suite}.*"])
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert "[  PASSED  ] 0 tests" not in done.stdout
+
+
+def test_every_suite_is_run(conformance: Path) -> None:
+    listed = subprocess.run([conformance, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
+    names = {line.strip().removesuffix(".").split("/")[-1] for line in listed.splitlines() if line and not line.startswith(" ")}
+    names = {name.split("#")[0].strip().removesuffix(".") for name in names if not name.startswith("DISABLED_")}
+    assert names == set(SUITES)
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("programs")
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    for name in PROGRAMS:
+        source = HERE / "programs" / f"{name}.c"
+        flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE_SOURCE}"]
+        subprocess.run([compiler, *flags, str(source), "-o", str(folder / name), "-ldl", "-lpthread"], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_c_program_checks_its_numbers(
+    name: str, programs: Path, run: Callable[[list[str]], subprocess.CompletedProcess[str]]
+) -> None:
+    done = run([str(programs / name)])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"{name}: ")
