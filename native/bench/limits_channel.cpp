@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/copy.h"
 #include "limits.h"
 #include "transport/pair.h"
 
@@ -104,7 +105,7 @@ class End {
     void take(const Received& received, Frame* frame) {
         std::memcpy(frame, received.frame.data(), std::min(sizeof *frame, received.frame.size()));
         if (!received.buffer) return;
-        std::memcpy(bulk_ + frame->offset, received.payload.data(), received.payload.size());
+        copy_streaming(bulk_ + frame->offset, received.payload.data(), received.payload.size());
         channel_->release_buffer(received.buffer);
     }
     void make_room() {

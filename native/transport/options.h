@@ -16,9 +16,9 @@ struct ChannelOptions {
     // tcp: payload bytes per frame; staging buffers of this size per direction (at most 64).
     std::size_t piece_bytes = 256u << 10;
     std::uint32_t staging_count = 32;
-    // How often wait() looks before it sleeps, at most: memory reads on shm, socket reads on tcp.
-    std::uint32_t shm_spins = 2000;
-    std::uint32_t tcp_spins = 300;
+    // How long wait() looks before it sleeps, at most. More than two wake-ups take, or two ends that both sleep go on
+    // so.
+    std::chrono::microseconds spin_time{100};
     // A peer that is silent for this long although it owes an answer is dead.
     std::chrono::milliseconds liveness_timeout{5000};
 };

@@ -88,7 +88,7 @@ ShmChannel::ShmChannel(ShmSide side, const ShmGeometry& geometry, Maps maps, std
       control_(reinterpret_cast<ShmControl*>(maps_.control.data())),
       socket_(std::move(socket)),
       notifier_(std::move(event)),
-      spinner_(options.shm_spins),
+      spinner_(options.spin_time),
       liveness_timeout_(options.liveness_timeout),
       writer_(&control_->directions[mine_].cursors, maps_.rings[mine_].data(), geometry.ring_bytes),
       lender_(&control_->directions[mine_].returned_slots, geometry.slot_count),
@@ -230,10 +230,12 @@ Status ShmChannel::wait(bool writable, Clock::time_point deadline) {
         // A break is told even while frames are there; the end only when all were read.
         if (broken_.load(std::memory_order_relaxed) != nullptr || closed_.load(std::memory_order_relaxed))
             return end_status();
+        const auto start = Clock::now();
         if (ready(writable) || spinner_.spin([&] { return ready(writable); }, deadline)) break;
         if (Status status = end_status(); !status) return status;
         if (Clock::now() >= deadline) break;
         if (Status status = sleep(writable, deadline); !status) return status;
+        spinner_.learn(Clock::now() - start);
     }
     notifier_.consume();
     if (Clock::now() >= next_look_) return look_at_socket();

@@ -55,7 +55,7 @@ TcpChannel::TcpChannel(UniqueFd socket, Parts parts, const ChannelOptions& optio
       piece_bytes_(options.piece_bytes),
       liveness_timeout_(options.liveness_timeout),
       notifier_(std::move(parts.event)),
-      spinner_(options.tcp_spins),
+      spinner_(options.spin_time),
       sender_(socket_.get(), std::move(parts.ring), std::move(parts.sending), options),
       receiver_(socket_.get(), std::move(parts.buffer), std::move(parts.receiving), options),
       liveness_(socket_.get(), options.liveness_timeout) {}
@@ -131,12 +131,14 @@ bool TcpChannel::socket_takes_more() const {
 Status TcpChannel::wait(bool writable, Clock::time_point deadline) {
     for (;;) {
         if (closed_.load(std::memory_order_relaxed)) return end_status();
+        const auto start = Clock::now();
         if (ready(writable) || spinner_.spin([&] { return ready(writable); }, deadline)) break;
         if (Status status = end_status(); !status) return status;
         const auto now = Clock::now();
         if (Status status = check_peer(now); !status) return status;
         if (now >= deadline) break;
         if (Status status = sleep(writable, deadline); !status) return status;
+        spinner_.learn(Clock::now() - start);
     }
     notifier_.consume();
     if (state_ == TcpReceiver::State::ended) {

@@ -37,32 +37,36 @@ class Notifier {
     std::atomic<bool> asleep_{false};
 };
 
-// Looks at something repeatedly. Where looking rarely helps it looks less often, so that a process that waits long does
-// not take the processor from its peer.
+// Looks at something repeatedly before its owner sleeps. Where waits last long it looks less often, so that a process
+// that waits for minutes does not take the processor from its peer each time; where a sleep turns out to have been
+// short it looks as long as it may: two ends that both sleep cost each other two wake-ups per round trip and would
+// never find out.
 class Spinner {
   public:
-    explicit Spinner(std::uint32_t most) : most_(most), least_(std::max(most / 16, 1u)), budget_(most) {}
+    explicit Spinner(Clock::duration most) : most_(most), budget_(most) {}
 
     // True when ready() was; false when it is time to sleep, or the deadline has passed.
     template <typename Ready>
     bool spin(Ready&& ready, Clock::time_point deadline) {
-        for (std::uint32_t i = 0; i < budget_; ++i) {
-            if (ready()) {
-                budget_ = std::min(most_, budget_ * 2);
-                return true;
-            }
-            if (i % kLooksPerClock == 0 && deadline != kNoDeadline && Clock::now() >= deadline) return false;
+        const auto now = Clock::now();
+        const auto end = deadline - now < budget_ ? deadline : now + budget_;
+        for (std::uint32_t i = 1;; ++i) {
+            if (ready()) return true;
+            if (i % kLooksPerClock == 0 && Clock::now() >= end) return false;
             cpu_pause();  // and no sched_yield: beside busy processes each one costs a slice of time
         }
-        budget_ = std::max(least_, budget_ / 2);
-        return false;
+    }
+    // The owner slept, and spinning and sleep lasted this long together.
+    void learn(Clock::duration waited) {
+        budget_ = waited < kShortWaits * most_ ? most_ : std::max(most_ / kLeastPart, budget_ / 2);
     }
 
   private:
-    static constexpr std::uint32_t kLooksPerClock = 4;
-    std::uint32_t most_;
-    std::uint32_t least_;
-    std::uint32_t budget_;
+    static constexpr std::uint32_t kLooksPerClock = 8;
+    static constexpr int kShortWaits = 2;
+    static constexpr int kLeastPart = 16;
+    const Clock::duration most_;
+    Clock::duration budget_;
 };
 
 // The time left until a deadline as ppoll wants it; null for "no end".
