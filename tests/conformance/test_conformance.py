@@ -21,9 +21,33 @@ NATIVE_SOURCE = HERE.parent.parent / "native"
 PROGRAMS = ("vector_add", "threads", "module_loop", "copies")
 # The suites of weft-conformance, by gtest filter: parameterised ones have a prefix.
 SUITES = (
-    "Contexts CopyRules Copies Devices Errors Events FatalErrors Functions Globals HostFunctions HostMemory Init Launches Libraries "
-    "Links Memory MemoryOperations Modules Occupancy Order Pointers PrimaryContexts ProcAddress Streams Threads VirtualMemory"
-).split()
+    "Contexts",
+    "CopyRules",
+    "Copies",
+    "Devices",
+    "Errors",
+    "Events",
+    "FatalErrors",
+    "Functions",
+    "Globals",
+    "HostFunctions",
+    "HostMemory",
+    "Init",
+    "Launches",
+    "Libraries",
+    "Links",
+    "Memory",
+    "MemoryOperations",
+    "Modules",
+    "Occupancy",
+    "Order",
+    "Pointers",
+    "PrimaryContexts",
+    "ProcAddress",
+    "Streams",
+    "Threads",
+    "VirtualMemory",
+)
 
 
 def native_dir() -> Path:
