@@ -11,15 +11,16 @@
 
 namespace weft::shim {
 
+// Below 0x80: programs keep handles in signed integers, too, and some refuse negative ones.
 enum class HandleTag : std::uint8_t {
-    context = 0xc1,
-    module = 0xc2,
-    function = 0xc3,
-    library = 0xc4,
-    kernel = 0xc5,
-    stream = 0xc6,
-    event = 0xc7,
-    link = 0xc8,
+    context = 0x41,
+    module = 0x42,
+    function = 0x43,
+    library = 0x44,
+    kernel = 0x45,
+    stream = 0x46,
+    event = 0x47,
+    link = 0x48,
 };
 
 template <typename T, HandleTag tag>
