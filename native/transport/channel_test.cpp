@@ -259,6 +259,7 @@ TEST_P(ChannelTest, flushes_from_a_second_thread_while_the_first_appends) {
             if (!client().flush()) return;
             std::this_thread::yield();
         }
+        EXPECT_TRUE(push_all(client()));  // what came after the last flush
     });
     std::thread appender([&] {
         std::vector<std::byte> frame = make_frame(0, 96);
