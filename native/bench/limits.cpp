@@ -23,13 +23,14 @@ void print(const std::string& name, double value, const char* unit, double limit
 struct Settings {
     transport::ChannelOptions options;
     std::string_view only;
-    int rounds = 3;
+    int rounds = 2;
 
     bool wants(std::string_view part) const { return only.empty() || only == part; }
 };
 
 struct Limits {
-    double memcpy_gb_per_s = 0, ring_us = 0, futex_us = 0, tcp_us = 0, polling_gb_per_s = 0, blocking_gb_per_s = 0;
+    double memcpy_gb_per_s = 0, ring_us = 0, futex_us = 0, tcp_us = 0, shm_idle_us = 0, tcp_idle_us = 0,
+           polling_gb_per_s = 0, blocking_gb_per_s = 0;
 };
 
 void keep_less(double& best, double value) { best = best == 0 ? value : std::min(best, value); }
@@ -40,6 +41,8 @@ void measure_plain(Limits& best) {
     keep_less(best.ring_us, ring_round_trip_us());
     keep_less(best.futex_us, futex_round_trip_us());
     keep_less(best.tcp_us, tcp_round_trip_us());
+    keep_less(best.shm_idle_us, futex_round_trip_after_idle_us());
+    keep_less(best.tcp_idle_us, tcp_round_trip_after_idle_us());
     keep_more(best.polling_gb_per_s, tcp_stream_gb_per_s(true));
     keep_more(best.blocking_gb_per_s, tcp_stream_gb_per_s(false));
 }
@@ -53,6 +56,7 @@ void measure_path(transport::PathKind kind, const Settings& settings, ChannelFig
     keep_more(best.to_executor_gb_per_s, figures.to_executor_gb_per_s);
     keep_more(best.to_client_gb_per_s, figures.to_client_gb_per_s);
     keep_more(best.idle_cpu_percent, figures.idle_cpu_percent);
+    keep_more(best.idle_wakeups_per_s, figures.idle_wakeups_per_s);
 }
 
 void report_plain(const Limits& limits) {
@@ -61,6 +65,9 @@ void report_plain(const Limits& limits) {
     print("limits.ping_pong_us.shm", limits.ring_us, "us", limits.ring_us);
     print("limits.ping_pong_us.futex", limits.futex_us, "us", limits.futex_us);
     print("limits.ping_pong_us.tcp", limits.tcp_us, "us", limits.tcp_us);
+    print("limits.ping_pong_after_1ms_us.shm", limits.shm_idle_us, "us", limits.shm_idle_us);
+    print("limits.ping_pong_after_1ms_us.tcp", limits.tcp_idle_us, "us", limits.tcp_idle_us);
+    print("limits.stream_gb_per_s.tcp", stream, "GB/s", stream);
     print("limits.stream_polling_gb_per_s.tcp", limits.polling_gb_per_s, "GB/s", stream);
     print("limits.stream_blocking_gb_per_s.tcp", limits.blocking_gb_per_s, "GB/s", stream);
 }
@@ -72,11 +79,13 @@ void report_path(transport::PathKind kind, const ChannelFigures& figures, const 
     const double bulk = shm ? limits.memcpy_gb_per_s : std::max(limits.polling_gb_per_s, limits.blocking_gb_per_s);
     print("channel.round_trip_p50_us" + path, figures.round_trip_us, "us", round_trip);
     print("channel.round_trip_p99_us" + path, figures.round_trip_p99_us, "us", round_trip);
-    print("channel.round_trip_after_1ms_idle_us" + path, figures.round_trip_after_idle_us, "us", limits.futex_us);
+    print("channel.round_trip_after_1ms_idle_us" + path, figures.round_trip_after_idle_us, "us",
+          shm ? limits.shm_idle_us : limits.tcp_idle_us);
     print("channel.frames_per_s" + path, figures.frames_per_s, "1/s", shm ? 5e6 : 1e6);
     print("channel.to_executor_gb_per_s" + path, figures.to_executor_gb_per_s, "GB/s", bulk);
     print("channel.to_client_gb_per_s" + path, figures.to_client_gb_per_s, "GB/s", bulk);
     print("channel.idle_cpu_percent" + path, figures.idle_cpu_percent, "%", 0);
+    print("channel.idle_wakeups_per_s" + path, figures.idle_wakeups_per_s, "1/s", 0);
 }
 
 Settings parse(int argc, char** argv) {

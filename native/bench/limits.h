@@ -23,8 +23,12 @@ double memcpy_gb_per_s();
 double ring_round_trip_us();
 // Both ends sleep on a futex each time.
 double futex_round_trip_us();
+// The same, each one after 1 ms of silence.
+double futex_round_trip_after_idle_us();
 // Both ends poll their TCP socket.
 double tcp_round_trip_us();
+// Both ends sleep in recv, each one after 1 ms of silence.
+double tcp_round_trip_after_idle_us();
 // A plain socket over loopback into a buffer of 256 MiB, by a receiver that polls or one that blocks.
 double tcp_stream_gb_per_s(bool polling);
 
@@ -36,7 +40,8 @@ struct ChannelFigures {
     double frames_per_s = 0;              // 96-byte frames
     double to_executor_gb_per_s = 0;
     double to_client_gb_per_s = 0;
-    double idle_cpu_percent = 0;  // of the executor's end, while nothing happens
+    double idle_cpu_percent = 0;    // of the executor's end, while nothing happens
+    double idle_wakeups_per_s = 0;  // likewise
 };
 ChannelFigures measure_channel(transport::PathKind kind, const transport::ChannelOptions& options);
 
@@ -50,6 +55,8 @@ class PeerProcess {
     PeerProcess& operator=(const PeerProcess&) = delete;
     // User and system time so far.
     double cpu_s() const;
+    // How often it went to sleep so far.
+    double sleeps() const;
 
   private:
     int pid_;

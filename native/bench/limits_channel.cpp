@@ -200,9 +200,11 @@ ChannelFigures measure_channel(PathKind kind, const transport::ChannelOptions& o
         figures.to_executor_gb_per_s = std::max(figures.to_executor_gb_per_s, bulk_gb_per_s(end, false));
         figures.to_client_gb_per_s = std::max(figures.to_client_gb_per_s, bulk_gb_per_s(end, true));
     }
-    const double cpu_before = peer.cpu_s();
+    ::usleep(500'000);  // the last acknowledgement is looked after once
+    const double cpu_before = peer.cpu_s(), sleeps_before = peer.sleeps();
     ::usleep(1'000'000);
     figures.idle_cpu_percent = 100 * (peer.cpu_s() - cpu_before);
+    figures.idle_wakeups_per_s = peer.sleeps() - sleeps_before;
     end.channel().close();
     return figures;
 }

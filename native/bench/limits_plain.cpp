@@ -26,6 +26,8 @@ namespace {
 
 constexpr int kRoundTrips = 20'000;
 constexpr int kSleepingRoundTrips = 4'000;
+constexpr int kIdleRoundTrips = 300;
+constexpr int kIdleUs = 1000;
 constexpr int kStreamRepeats = 5;
 constexpr std::size_t kStreamPieceBytes = 256 << 10;
 
@@ -56,7 +58,7 @@ void set_word(std::atomic<std::uint32_t>& word, std::uint32_t value, bool sleepi
     if (sleeping) ::syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-double word_round_trip_us(bool sleeping, std::uint32_t rounds) {
+double word_round_trip_us(bool sleeping, std::uint32_t rounds, bool after_idle = false) {
     SharedWords* words = make_words();
     if (words == nullptr) return 0;
     std::vector<double> samples;
@@ -72,6 +74,7 @@ double word_round_trip_us(bool sleeping, std::uint32_t rounds) {
         });
         std::byte message[kMessageBytes] = {};
         for (std::uint32_t i = 1; i <= rounds; ++i) {
+            if (after_idle) ::usleep(kIdleUs);
             const std::uint64_t start = now_ns();
             std::memcpy(words->ping_message, message, sizeof message);
             set_word(words->ping, i, sleeping);
@@ -110,6 +113,32 @@ void write_all(int socket, const std::byte* from, std::size_t size_bytes) {
     }
 }
 
+double measure_tcp_round_trip_us(bool polling, int rounds, bool after_idle) {
+    auto sockets = transport::make_socket_pair(transport::PathKind::tcp);
+    if (!sockets) return 0;
+    set_no_delay(sockets->first.get());
+    set_no_delay(sockets->second.get());
+    std::vector<double> samples;
+    PeerProcess peer([&] {
+        sockets->first.reset();
+        std::byte message[kMessageBytes];
+        while (read_all(sockets->second.get(), message, sizeof message, polling)) {
+            write_all(sockets->second.get(), message, sizeof message);
+        }
+    });
+    sockets->second.reset();
+    std::byte message[kMessageBytes] = {};
+    for (int i = 0; i < rounds; ++i) {
+        if (after_idle) ::usleep(kIdleUs);
+        const std::uint64_t start = now_ns();
+        write_all(sockets->first.get(), message, sizeof message);
+        read_all(sockets->first.get(), message, sizeof message, polling);
+        samples.push_back(static_cast<double>(now_ns() - start) / 1000);
+    }
+    sockets->first.reset();
+    return percentile(std::move(samples), 0.5);
+}
+
 }  // namespace
 
 PeerProcess::PeerProcess(const std::function<void()>& peer) : pid_(::fork()) {
@@ -129,6 +158,20 @@ double PeerProcess::cpu_s() const {
     const int read = std::fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
     std::fclose(file);
     return read == 2 ? static_cast<double>(user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK)) : 0;
+}
+
+double PeerProcess::sleeps() const {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/status", pid_);
+    std::FILE* file = std::fopen(path, "r");
+    if (file == nullptr) return 0;
+    char line[256];
+    unsigned long count = 0;
+    while (std::fgets(line, sizeof line, file) != nullptr) {
+        if (std::sscanf(line, "voluntary_ctxt_switches: %lu", &count) == 1) break;
+    }
+    std::fclose(file);
+    return static_cast<double>(count);
 }
 
 double percentile(std::vector<double> samples, double fraction) {
@@ -160,30 +203,11 @@ double ring_round_trip_us() { return word_round_trip_us(false, kRoundTrips); }
 
 double futex_round_trip_us() { return word_round_trip_us(true, kSleepingRoundTrips); }
 
-double tcp_round_trip_us() {
-    auto sockets = transport::make_socket_pair(transport::PathKind::tcp);
-    if (!sockets) return 0;
-    set_no_delay(sockets->first.get());
-    set_no_delay(sockets->second.get());
-    std::vector<double> samples;
-    PeerProcess peer([&] {
-        sockets->first.reset();
-        std::byte message[kMessageBytes];
-        while (read_all(sockets->second.get(), message, sizeof message, true)) {
-            write_all(sockets->second.get(), message, sizeof message);
-        }
-    });
-    sockets->second.reset();
-    std::byte message[kMessageBytes] = {};
-    for (int i = 0; i < kRoundTrips; ++i) {
-        const std::uint64_t start = now_ns();
-        write_all(sockets->first.get(), message, sizeof message);
-        read_all(sockets->first.get(), message, sizeof message, true);
-        samples.push_back(static_cast<double>(now_ns() - start) / 1000);
-    }
-    sockets->first.reset();
-    return percentile(std::move(samples), 0.5);
-}
+double futex_round_trip_after_idle_us() { return word_round_trip_us(true, kIdleRoundTrips, true); }
+
+double tcp_round_trip_us() { return measure_tcp_round_trip_us(true, kRoundTrips, false); }
+
+double tcp_round_trip_after_idle_us() { return measure_tcp_round_trip_us(false, kIdleRoundTrips, true); }
 
 double tcp_stream_gb_per_s(bool polling) {
     auto sockets = transport::make_socket_pair(transport::PathKind::tcp);
