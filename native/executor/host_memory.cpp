@@ -1,16 +1,9 @@
-// See host_memory.h. Blocks of a real driver end with the process: their contexts may be gone before.
+// See host_memory.h. Blocks end with the process: their contexts may be gone before.
 #include "executor/host_memory.h"
 
-#include <cstdlib>
+#include <cstdint>
 
 namespace weft::executor {
-
-HostMemory::~HostMemory() {
-    if (!plain_) return;
-    for (auto& blocks : free_) {
-        for (std::byte* block : blocks) std::free(block);
-    }
-}
 
 std::shared_ptr<std::byte> HostMemory::acquire(std::size_t size_bytes) {
     std::size_t index = 0;
@@ -29,7 +22,6 @@ std::shared_ptr<std::byte> HostMemory::acquire(std::size_t size_bytes) {
 }
 
 std::byte* HostMemory::allocate(std::size_t size_bytes) {
-    if (plain_) return static_cast<std::byte*>(std::aligned_alloc(4096, size_bytes));
     void* block = nullptr;
     return driver_.cuMemHostAlloc(&block, size_bytes, CU_MEMHOSTALLOC_PORTABLE) == CUDA_SUCCESS ? static_cast<std::byte*>(block) : nullptr;
 }
@@ -38,20 +30,18 @@ void HostMemory::release(std::byte* block, std::size_t index) {
     used_bytes_ -= kClasses[index];
     if (free_[index].size() < kKeptPerClass) {
         free_[index].push_back(block);
-    } else if (plain_) {
-        std::free(block);
     } else {
         driver_.cuMemFreeHost(block);
     }
 }
 
 void HostMemory::pin(void* address, std::size_t size_bytes) {
-    if (plain_ || reinterpret_cast<std::uintptr_t>(address) % 4096 != 0 || !pinned_.insert(address).second) return;
+    if (reinterpret_cast<std::uintptr_t>(address) % 4096 != 0 || !pinned_.insert(address).second) return;
     (void)driver_.cuMemHostRegister_v2(address, size_bytes, CU_MEMHOSTREGISTER_PORTABLE);
 }
 
 void HostMemory::unpin(void* address) {
-    if (!plain_ && pinned_.erase(address) != 0) (void)driver_.cuMemHostUnregister(address);
+    if (pinned_.erase(address) != 0) (void)driver_.cuMemHostUnregister(address);
 }
 
 }  // namespace weft::executor

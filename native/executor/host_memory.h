@@ -1,5 +1,5 @@
 // Page-locked host memory of the executor: blocks for bytes that wait (parked payloads, small copies), and page-locking of the
-// channel's buffers, without which a real driver copies synchronously. Drivers whose device memory is host memory need neither.
+// channel's buffers and segments: to pageable memory a driver copies synchronously, which would stop the session's loop.
 // Design note: docs/design/executor.md.
 #pragma once
 
@@ -15,8 +15,7 @@ namespace weft::executor {
 
 class HostMemory {
   public:
-    explicit HostMemory(const driver::DriverTable& driver) : driver_(driver), plain_(driver.weftHostAccess != nullptr) {}
-    ~HostMemory();
+    explicit HostMemory(const driver::DriverTable& driver) : driver_(driver) {}
     HostMemory(const HostMemory&) = delete;
     HostMemory& operator=(const HostMemory&) = delete;
 
@@ -36,7 +35,6 @@ class HostMemory {
     void release(std::byte* block, std::size_t class_index);
 
     const driver::DriverTable& driver_;
-    const bool plain_;
     std::size_t used_bytes_ = 0;
     std::array<std::vector<std::byte*>, kClasses.size()> free_;
     std::unordered_set<void*> pinned_;
