@@ -77,6 +77,7 @@ bool TcpChannel::send_buffer(std::span<const std::byte> frame, Buffer buffer, st
 
 bool TcpChannel::send_from(std::span<const std::byte> frame, std::span<const std::byte> payload,
                            std::size_t* progress_bytes) {
+    if (closed_.load(std::memory_order_relaxed)) return false;
     if (!sender_.send_from(frame, payload, progress_bytes)) return false;
     add(frames_sent_, 1);
     add(bytes_sent_, frame.size() + payload.size());
@@ -86,6 +87,8 @@ bool TcpChannel::send_from(std::span<const std::byte> frame, std::span<const std
 // --- flush role ------------------------------------------------------------------------------------------------------
 
 Status TcpChannel::flush() {
+    // After abandon the number of our descriptor may be somebody else's.
+    if (closed_.load(std::memory_order_relaxed)) return end_status();
     if (sender_.has_unsent()) sender_.flush();
     return end_status();
 }
@@ -93,6 +96,7 @@ Status TcpChannel::flush() {
 // --- receive role ----------------------------------------------------------------------------------------------------
 
 Result<Received> TcpChannel::poll() {
+    if (closed_.load(std::memory_order_relaxed)) return end_status();
     receiver_.drop_taken();
     state_ = receiver_.advance();
     switch (state_) {
