@@ -1,5 +1,6 @@
 // Runs the warps of a block in turns.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -132,6 +133,36 @@ void Block::enter(Context& context, Warp& warp) {
     context.local = warp.local;
 }
 
+// The inner loop: runs the split in the context until it cannot go on (null) or the budget is used up.
+template <bool Profiled>
+const Op* Block::execute(Context& context, const Op* op) {
+    while (op != nullptr && context.budget > 0) {
+        --context.budget;
+        uint32_t mask = context.active;
+        if (op->guard != kNoRef) {
+            uint32_t guard = *reinterpret_cast<const uint32_t*>(context.base[op->guard & kConstantBit] + (op->guard & ~3u));
+            mask &= (op->guard & kNegatedBit) ? ~guard : guard;
+            if (mask == 0) {
+                ++op;
+                continue;
+            }
+        }
+        context.executed += static_cast<uint32_t>(__builtin_popcount(mask));
+        if constexpr (Profiled) {
+            const Op* now = op;
+            auto begin = std::chrono::steady_clock::now();
+            op = op->run(context, op, mask);
+            OpProfile& entry = context.profile[now - context.image->ops.data()];
+            ++entry.count;
+            entry.lanes += static_cast<uint32_t>(__builtin_popcount(mask));
+            entry.nanoseconds += static_cast<uint64_t>((std::chrono::steady_clock::now() - begin).count());
+        } else {
+            op = op->run(context, op, mask);
+        }
+    }
+    return op;
+}
+
 // One turn of a warp: until `budget` instructions are done or no split can go on. False after a fault.
 bool Block::run_warp(Context& context, Warp& warp, int64_t budget) {
     enter(context, warp);
@@ -151,20 +182,7 @@ bool Block::run_warp(Context& context, Warp& warp, int64_t budget) {
         context.join = split.join;
         warp.sync_forced = split.forced;
         const Op* op = split.pc;
-        while (op != nullptr && context.budget > 0) {
-            --context.budget;
-            uint32_t mask = context.active;
-            if (op->guard != kNoRef) {
-                uint32_t guard = *reinterpret_cast<const uint32_t*>(context.base[op->guard & kConstantBit] + (op->guard & ~3u));
-                mask &= (op->guard & kNegatedBit) ? ~guard : guard;
-                if (mask == 0) {
-                    ++op;
-                    continue;
-                }
-            }
-            context.executed += static_cast<uint32_t>(__builtin_popcount(mask));
-            op = op->run(context, op, mask);
-        }
+        op = context.profile ? execute<true>(context, op) : execute<false>(context, op);
         if (context.fault.kind != FaultKind::none) return false;
         if (op != nullptr) {
             Split rest;

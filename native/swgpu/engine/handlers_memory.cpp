@@ -23,6 +23,70 @@ WEFT_INLINE S widen(M value) {
     else return static_cast<S>(value);
 }
 
+// Loads from 32 unrelated addresses. Gathers where the machine has them: their result leaves in whole vectors, so that the next instruction need
+// not wait for 32 small stores.
+template <class M, class S>
+WEFT_INLINE void load_scattered(const uint64_t* address, uint64_t offset, S* d) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(M) == 4 && sizeof(S) == 4) {
+        const void* base = reinterpret_cast<const void*>(offset);
+        for (int i = 0; i < 32; i += 8) {
+            __m256i part = _mm512_mask_i64gather_epi32(_mm256_setzero_si256(), 0xff, _mm512_loadu_si512(address + i), base, 1);
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(d + i), part);
+        }
+        return;
+    } else if constexpr (sizeof(M) == 8) {
+        const void* base = reinterpret_cast<const void*>(offset);
+        for (int i = 0; i < 32; i += 8) {
+            __m512i part = _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), 0xff, _mm512_loadu_si512(address + i), base, 1);
+            _mm512_storeu_si512(d + i, part);
+        }
+        return;
+    }
+#endif
+    for (int i = 0; i < 32; ++i) d[i] = widen<M, S>(*reinterpret_cast<const volatile M*>(address[i] + offset));
+}
+
+// Shared memory by 32-bit addresses, the commonest access in tiled kernels: 32-bit arithmetic all the way. False when an
+// address is misaligned or out of bounds; the general path then finds out which.
+WEFT_INLINE bool load_shared_words(Context& context, const Op* op, uint32_t mask, uint32_t* d) {
+    const uint32_t* base = row<const uint32_t>(context, op->a);
+    uint32_t offset = static_cast<uint32_t>(op->imm), size = static_cast<uint32_t>(context.shared_bytes);
+    alignas(64) uint32_t at[32];
+    uint32_t high = 0, bits = 0;
+    if (mask == kFullMask) {
+        for (int i = 0; i < 32; ++i) at[i] = base[i] + offset;
+    } else {
+        uint32_t first = base[__builtin_ctz(mask)];
+        for (int i = 0; i < 32; ++i) at[i] = ((mask & kLaneBit[i]) ? base[i] : first) + offset;
+    }
+    for (int i = 0; i < 32; ++i) {
+        high = at[i] > high ? at[i] : high;
+        bits |= at[i];
+    }
+    if (size < 4 || high > size - 4 || (bits & 3) != 0) return false;
+    alignas(64) uint32_t result[32];
+    uint32_t* to = mask == kFullMask ? d : result;
+#if defined(__AVX512F__)
+    for (int i = 0; i < 32; i += 16) {
+        __m512i part = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), 0xffff, _mm512_load_si512(at + i), context.shared, 1);
+        _mm512_storeu_si512(to + i, part);
+    }
+#elif defined(__AVX2__)
+    for (int i = 0; i < 32; i += 8) {
+        __m256i index = _mm256_load_si256(reinterpret_cast<const __m256i*>(at + i));
+        __m256i part = _mm256_i32gather_epi32(reinterpret_cast<const int*>(context.shared), index, 1);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), part);
+    }
+#else
+    for (int i = 0; i < 32; ++i) to[i] = *reinterpret_cast<const uint32_t*>(context.shared + at[i]);
+#endif
+    if (mask != kFullMask) blend(d, result, mask);
+    return true;
+}
+
+constexpr uint32_t kSharedWord = static_cast<uint32_t>(AddressSpace::shared) | memory_flags::kNarrowAddress | 1u << memory_flags::kVectorShift;
+
 template <class M, class S>
 WEFT_INLINE void load_lanes(const uint64_t* address, uint64_t offset, Pattern pattern, S* d) {
     if (pattern == Pattern::contiguous) {
@@ -32,7 +96,7 @@ WEFT_INLINE void load_lanes(const uint64_t* address, uint64_t offset, Pattern pa
         S value = widen<M, S>(*reinterpret_cast<const volatile M*>(address[0] + offset));
         for (int i = 0; i < 32; ++i) d[i] = value;
     } else {
-        for (int i = 0; i < 32; ++i) d[i] = widen<M, S>(*reinterpret_cast<const volatile M*>(address[i] + offset));
+        load_scattered<M, S>(address, offset, d);
     }
 }
 
@@ -50,6 +114,9 @@ WEFT_INLINE void load_row(Context& context, Ref ref, uint64_t offset, Pattern pa
 
 template <class M, class S>
 const Op* load(Context& context, const Op* op, uint32_t mask) {
+    if constexpr (sizeof(M) == 4 && sizeof(S) == 4) {
+        if (op->aux == kSharedWord && load_shared_words(context, op, mask, row<uint32_t>(context, op->d))) return op + 1;
+    }
     uint32_t count = op->aux >> memory_flags::kVectorShift;
     if (op->aux & memory_flags::kOrdered) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);

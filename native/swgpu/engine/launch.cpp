@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <deque>
+#include <map>
 #include <mutex>
 
 #include "swgpu/engine/warp.h"
@@ -64,6 +65,7 @@ struct Worker::Impl {
     Context context;
     std::vector<std::unique_ptr<BlockMemory>> memories;
     std::vector<std::unique_ptr<Block>> blocks;
+    std::vector<OpProfile> profile;
     uint64_t launch = 0;  // serial number of the launch whose ranges are cached
 
     std::unique_ptr<BlockMemory> memory() {
@@ -103,6 +105,8 @@ struct Launch::Impl {
     bool stop = false;  // read by running blocks without the lock
     std::atomic<bool> finished{false};
     std::atomic<uint64_t> executed{0};
+    bool profiles = false;
+    std::vector<OpProfile> profile;  // by index of op
 
     bool may_admit() const {
         if (next == total) return false;
@@ -154,6 +158,8 @@ void Launch::Impl::enter(Context& context, Worker::Impl& worker) {
     context.local_stride = data.local_stride;
     context.fault = {};
     context.executed = 0;
+    if (profiles) worker.profile.assign(image.ops.size(), {});
+    context.profile = profiles ? worker.profile.data() : nullptr;
 }
 
 void Launch::Impl::record_fault(const Context& context, const Block& block) {
@@ -174,6 +180,11 @@ void Launch::Impl::record_fault(const Context& context, const Block& block) {
 void Launch::Impl::give_back(Worker::Impl& worker, std::unique_ptr<Block> block, bool good) {
     --running;
     executed.fetch_add(worker.context.executed, std::memory_order_relaxed);
+    for (size_t i = 0; i < profile.size(); ++i) {
+        profile[i].count += worker.profile[i].count;
+        profile[i].lanes += worker.profile[i].lanes;
+        profile[i].nanoseconds += worker.profile[i].nanoseconds;
+    }
     if (!good) {
         record_fault(worker.context, *block);
         __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
@@ -220,6 +231,8 @@ Result<std::shared_ptr<Launch>> Launch::create(std::shared_ptr<const Kernel> ker
     data.local_stride = round_up(image.frame_bytes + stack, 16);
     fill_thread_ids(data);
     impl->cooperative = config.cooperative;
+    impl->profiles = config.profile;
+    if (config.profile) impl->profile.resize(image.ops.size());
     impl->total = uint64_t{config.grid.x} * config.grid.y * config.grid.z;
     impl->serial = serial.fetch_add(1, std::memory_order_relaxed) + 1;
     impl->kernel = std::move(kernel);
@@ -272,6 +285,22 @@ uint32_t Launch::parallelism() const {
 
 const Fault& Launch::fault() const { return impl_->fault; }
 uint64_t Launch::thread_instructions() const { return impl_->executed.load(std::memory_order_relaxed); }
+
+std::vector<LineProfile> Launch::profile() const {
+    std::map<uint32_t, LineProfile> lines;
+    for (size_t i = 0; i < impl_->profile.size(); ++i) {
+        const OpProfile& op = impl_->profile[i];
+        if (op.count == 0) continue;
+        LineProfile& line = lines[impl_->data.image->ops[i].line];
+        line.line = impl_->data.image->ops[i].line;
+        line.warp_instructions += op.count;
+        line.thread_instructions += op.lanes;
+        line.nanoseconds += op.nanoseconds;
+    }
+    std::vector<LineProfile> result;
+    for (auto& [number, line] : lines) result.push_back(line);
+    return result;
+}
 
 std::string_view to_string(FaultKind kind) {
     switch (kind) {

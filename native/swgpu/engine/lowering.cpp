@@ -13,11 +13,29 @@ using ptx::Operand;
 using ptx::Type;
 using Kind = Operand::Kind;
 
+namespace {
+
+// An instruction as one line of bounded length.
+std::string shown(std::string_view text) {
+    constexpr size_t kMost = 160;
+    std::string line;
+    for (char c : text) {
+        bool space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+        if (space && (line.empty() || line.back() == ' ')) continue;
+        line.push_back(space ? ' ' : c >= 32 && c < 127 ? c : '?');
+        if (line.size() == kMost) return line + "...";
+    }
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    return line;
+}
+
+}  // namespace
+
 bool Lowering::fail(std::string_view text) {
     if (error_.is_ok()) {
         std::string line = "line " + std::to_string(instruction_ ? instruction_->line : function_.line) + ": ";
         error_ = Status::error(ErrorCode::invalid_argument, line + std::string(text) +
-                               (instruction_ ? " in '" + std::string(instruction_->text) + "'" : ""));
+                               (instruction_ ? " in '" + shown(instruction_->text) + "'" : ""));
     }
     return false;
 }
@@ -25,7 +43,7 @@ bool Lowering::fail(std::string_view text) {
 bool Lowering::unsupported() {
     if (error_.is_ok()) {
         error_ = Status::error(ErrorCode::unsupported, "line " + std::to_string(instruction_->line) +
-                               ": unsupported instruction '" + std::string(instruction_->text) + "'");
+                               ": unsupported instruction '" + shown(instruction_->text) + "'");
     }
     return false;
 }

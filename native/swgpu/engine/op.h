@@ -61,6 +61,12 @@ struct FaultRecord {
     const Op* op = nullptr;
 };
 
+struct OpProfile {
+    uint64_t count = 0;
+    uint64_t lanes = 0;
+    uint64_t nanoseconds = 0;
+};
+
 struct Context {
     uint8_t* base[2] = {};  // [0] the running frame's rows, [1] the kernel's constants
     uint32_t active = 0;    // lanes of the running split
@@ -84,6 +90,7 @@ struct Context {
     Warp* warp = nullptr;
     Block* block = nullptr;
     FaultRecord fault;
+    OpProfile* profile = nullptr;  // by index of op, or null
     alignas(64) uint64_t address[kWarpLanes] = {};
 };
 

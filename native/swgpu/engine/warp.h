@@ -119,6 +119,8 @@ struct Block {
 
   private:
     void enter(Context& context, Warp& warp);
+    template <bool Profiled>
+    static const Op* execute(Context& context, const Op* op);
     bool run_warp(Context& context, Warp& warp, int64_t budget);
     bool unstick();
 };
