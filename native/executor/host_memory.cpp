@@ -1,9 +1,20 @@
-// See host_memory.h. Blocks end with the process: their contexts may be gone before.
+// See host_memory.h.
 #include "executor/host_memory.h"
 
 #include <cstdint>
+#include <cstdlib>
 
 namespace weft::executor {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+}  // namespace
+
+HostMemory::~HostMemory() {
+    for (auto& blocks : free_)
+        for (std::byte* block : blocks) std::free(block);
+}
 
 std::shared_ptr<std::byte> HostMemory::acquire(std::size_t size_bytes) {
     std::size_t index = 0;
@@ -17,31 +28,41 @@ std::shared_ptr<std::byte> HostMemory::acquire(std::size_t size_bytes) {
         block = allocate(kClasses[index]);
     }
     if (block == nullptr) return nullptr;
+    pin(block, kClasses[index]);
     used_bytes_ += kClasses[index];
     return {block, [this, index](std::byte* owned) { release(owned, index); }};
 }
 
-std::byte* HostMemory::allocate(std::size_t size_bytes) {
-    void* block = nullptr;
-    return driver_.cuMemHostAlloc(&block, size_bytes, CU_MEMHOSTALLOC_PORTABLE) == CUDA_SUCCESS ? static_cast<std::byte*>(block) : nullptr;
-}
+// Not the driver's memory: that would end with the context that happens to be current.
+std::byte* HostMemory::allocate(std::size_t size_bytes) { return static_cast<std::byte*>(std::aligned_alloc(kPage, size_bytes)); }
 
 void HostMemory::release(std::byte* block, std::size_t index) {
     used_bytes_ -= kClasses[index];
     if (free_[index].size() < kKeptPerClass) {
         free_[index].push_back(block);
     } else {
-        driver_.cuMemFreeHost(block);
+        unpin(block);
+        std::free(block);
     }
 }
 
 void HostMemory::pin(void* address, std::size_t size_bytes) {
-    if (reinterpret_cast<std::uintptr_t>(address) % 4096 != 0 || !pinned_.insert(address).second) return;
-    (void)driver_.cuMemHostRegister_v2(address, size_bytes, CU_MEMHOSTREGISTER_PORTABLE);
+    if (reinterpret_cast<std::uintptr_t>(address) % kPage != 0 || pinned_.contains(address)) return;
+    CUcontext context = nullptr;
+    if (driver_.cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr) return;
+    if (driver_.cuMemHostRegister_v2(address, size_bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS) pinned_.emplace(address, context);
 }
 
 void HostMemory::unpin(void* address) {
     if (pinned_.erase(address) != 0) (void)driver_.cuMemHostUnregister(address);
+}
+
+void HostMemory::context_ends(CUcontext context) {
+    std::erase_if(pinned_, [&](const auto& pinned) {
+        if (pinned.second != context) return false;
+        (void)driver_.cuMemHostUnregister(pinned.first);
+        return true;
+    });
 }
 
 }  // namespace weft::executor

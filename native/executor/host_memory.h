@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "gen/driver_table.h"
@@ -16,15 +16,19 @@ namespace weft::executor {
 class HostMemory {
   public:
     explicit HostMemory(const driver::DriverTable& driver) : driver_(driver) {}
+    ~HostMemory();
     HostMemory(const HostMemory&) = delete;
     HostMemory& operator=(const HostMemory&) = delete;
 
     // A block of at least size_bytes, given back to the pool with its last owner. A context must be current; nullptr: no memory.
     std::shared_ptr<std::byte> acquire(std::size_t size_bytes);
-    // Page-locks memory of someone else, once; a failure is only slower.
+    // Page-locks memory of someone else in the current context, unless it is already; a failure is only slower. Call before every use:
+    // page-locking ends with the context that it was done in.
     void pin(void* address, std::size_t size_bytes);
     // Before that memory is unmapped.
     void unpin(void* address);
+    // Before a context is destroyed, while it is current: lets go of what was page-locked in it.
+    void context_ends(CUcontext context);
     // Bytes of blocks that somebody owns.
     std::size_t used_bytes() const { return used_bytes_; }
 
@@ -37,7 +41,7 @@ class HostMemory {
     const driver::DriverTable& driver_;
     std::size_t used_bytes_ = 0;
     std::array<std::vector<std::byte*>, kClasses.size()> free_;
-    std::unordered_set<void*> pinned_;
+    std::unordered_map<void*, CUcontext> pinned_;  // by address: the context it was done in
 };
 
 }  // namespace weft::executor

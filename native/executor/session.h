@@ -105,6 +105,8 @@ class Session : private CallResolver {
     const SessionCounters& counters() const { return counters_; }
     std::uint64_t replies() const { return outbox_.replies(); }
     std::uint64_t peak_memory_bytes() const;
+    // The helper thread has work for the session.
+    bool has_jobs() const { return helper_->size() != 0; }
     std::size_t parked_frames() const { return parking_.parked_count(); }
     std::uint64_t window_base() const { return window_base_; }
     std::uint64_t window_stride_bytes() const { return window_stride_bytes_; }
@@ -221,6 +223,7 @@ class Session : private CallResolver {
     bool is_stream_idle(StreamState& stream);
     bool is_idle_with_relations(StreamState& stream);
     std::span<std::byte> segment_bytes(std::uint32_t segment, std::uint64_t offset, std::uint64_t size_bytes);
+    void pin_segment(std::uint32_t segment);
     Outcome finish_segment_copy(Arrival& arrival, CUresult result);
     Outcome copy_out_small(Arrival& arrival, const CopyOut& copy);
     bool advance_copies_out();

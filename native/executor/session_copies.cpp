@@ -127,6 +127,12 @@ std::span<std::byte> Session::segment_bytes(std::uint32_t segment, std::uint64_t
     return bytes.subspan(offset, size_bytes);
 }
 
+// The context that it was page-locked in may have ended since.
+void Session::pin_segment(std::uint32_t segment) {
+    const std::span<std::byte> bytes = segments_.find(segment)->second.bytes;
+    host_memory_.pin(bytes.data(), bytes.size());
+}
+
 Outcome Session::finish_segment_copy(Arrival& arrival, CUresult result) {
     StreamState& stream = *arrival.stream;
     if (result != CUDA_SUCCESS) {
@@ -143,6 +149,7 @@ Outcome Session::on_copy_h2d_segment(Arrival& arrival) {
     const auto bytes = segment_bytes(copy.segment, copy.offset, copy.size_bytes);
     if (bytes.data() == nullptr) return bad_frame(arrival, "outside of the segment");
     set_current(*arrival.context);
+    pin_segment(copy.segment);
     counters_.copied_in_bytes += bytes.size();
     return finish_segment_copy(arrival, driver_.cuMemcpyHtoDAsync_v2(copy.destination, bytes.data(), bytes.size(), arrival.stream->handle));
 }
@@ -152,6 +159,7 @@ Outcome Session::on_copy_d2h_segment(Arrival& arrival) {
     const auto bytes = segment_bytes(copy.segment, copy.offset, copy.size_bytes);
     if (bytes.data() == nullptr) return bad_frame(arrival, "outside of the segment");
     set_current(*arrival.context);
+    pin_segment(copy.segment);
     counters_.copied_out_bytes += bytes.size();
     return finish_segment_copy(arrival, driver_.cuMemcpyDtoHAsync_v2(bytes.data(), copy.source, bytes.size(), arrival.stream->handle));
 }

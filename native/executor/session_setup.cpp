@@ -214,6 +214,7 @@ void Session::close_context(std::shared_ptr<ContextState> context, bool reset) {
         return true;
     });
     context->events->close();
+    host_memory_.context_ends(context->handle);
     (void)driver_.cuCtxSetCurrent(nullptr);
     current_ = nullptr;
     const CUdevice device = devices_[context->device].device;
