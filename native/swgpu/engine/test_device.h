@@ -104,4 +104,72 @@ inline void run_to_end(Launch& launch, unsigned threads = 2, uint64_t quantum = 
     for (std::thread& other : others) other.join();
 }
 
+// One text with one launch, for tests.
+struct Outcome {
+    std::string error;  // of compile, load or create; else empty
+    Fault fault;
+    std::string output;
+    uint64_t thread_instructions = 0;
+};
+
+struct Shape {
+    Dim3 grid, block;
+    uint32_t dynamic_shared_bytes = 0;
+    unsigned threads = 2;
+    uint64_t quantum = 100'000;
+};
+
+inline Outcome run_kernel(TestMemory& memory, const std::string& text, std::string_view name, const Shape& shape, const Arguments& arguments) {
+    Outcome outcome;
+    auto program = compile(text, {});
+    if (!program) {
+        outcome.error = program.status().text();
+        return outcome;
+    }
+    auto module = load_module(*program, memory);
+    if (!module) {
+        outcome.error = module.status().text();
+        return outcome;
+    }
+    auto kernel = (*module)->kernel(name);
+    if (kernel == nullptr) {
+        outcome.error = "no kernel";
+        return outcome;
+    }
+    TextSink sink;
+    LaunchConfig config;
+    config.grid = shape.grid;
+    config.block = shape.block;
+    config.dynamic_shared_bytes = shape.dynamic_shared_bytes;
+    config.parameters = arguments.bytes();
+    config.memory = &memory;
+    config.output = &sink;
+    auto launch = Launch::create(kernel, config);
+    if (!launch) {
+        outcome.error = launch.status().text();
+        return outcome;
+    }
+    run_to_end(**launch, shape.threads, shape.quantum);
+    outcome.fault = (*launch)->fault();
+    outcome.output = sink.text();
+    outcome.thread_instructions = (*launch)->thread_instructions();
+    return outcome;
+}
+
+inline std::string ptx_text(std::string_view body) { return ".version 7.8\n.target sm_80\n.address_size 64\n" + std::string(body); }
+
+// A kernel k(out): `body` computes %r9 for thread %r0 (linear in the block); it is stored to out[ctaid * ntid + tid].
+inline std::string body_text(std::string_view body, std::string_view before = "") {
+    return ptx_text(std::string(before) + R"(
+.visible .entry k(.param .u64 out) {
+  .reg .pred %p<10>; .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .f32 %f<10>; .reg .b32 %addr;
+  mov.u32 %r0, %tid.x; mov.u32 %r9, 0;
+)" + std::string(body) + R"(
+  { .reg .b64 %to, %off; .reg .b32 %c, %n;
+    mov.u32 %c, %ctaid.x; mov.u32 %n, %ntid.x; mad.lo.u32 %c, %c, %n, %r0;
+    ld.param.u64 %to, [out]; mul.wide.u32 %off, %c, 4; add.s64 %to, %to, %off; st.global.u32 [%to], %r9; }
+  ret;
+})");
+}
+
 }  // namespace weft::engine

@@ -176,6 +176,19 @@ bool Parser::parse_name(Operand& operand) {
     return true;
 }
 
+// `name[3]`: the address of an element, as the ISA writes it for mov.
+bool Parser::parse_element_index(Operand& operand) {
+    uint64_t index = 0;
+    if (!expect_integer(index, UINT32_MAX)) return false;
+    if (operand.kind == Operand::Kind::variable) {
+        const Variable& variable = function_.variables[static_cast<size_t>(operand.index)];
+        operand.offset += static_cast<int64_t>(index * size_of(variable.type));
+    } else if (index != 0) {
+        return fail("unsupported: index of an array outside of functions");
+    }
+    return expect(']');
+}
+
 bool Parser::parse_simple(Operand& operand) {
     if (token_.kind == TokenKind::identifier) return parse_name(operand);
     if (token_.kind == TokenKind::number || token_.is('-') || token_.is('+') || token_.is('~')) {
@@ -220,7 +233,10 @@ bool Parser::parse_operand(Operand& operand) {
         return parse_immediate(operand);
     }
     if (!parse_simple(operand)) return false;
-    if (operand.kind == Operand::Kind::name || operand.kind == Operand::Kind::variable) return parse_offset(operand);
+    if (operand.kind == Operand::Kind::name || operand.kind == Operand::Kind::variable) {
+        if (accept('[') && !parse_element_index(operand)) return false;
+        return parse_offset(operand);
+    }
     if (accept('|')) {
         Operand second;
         if (!parse_simple(second)) return false;

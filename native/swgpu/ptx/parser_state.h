@@ -105,6 +105,7 @@ class Parser {
     bool parse_name(Operand& operand);
     bool parse_address(Operand& operand);
     bool parse_offset(Operand& operand);
+    bool parse_element_index(Operand& operand);
     bool parse_group(Operand& operand, Operand::Kind kind, char close);
     bool parse_immediate(Operand& operand);
     std::optional<Binding> lookup(std::string_view name) const;
