@@ -12,7 +12,8 @@ CUcontext handle_of(const Context* context) { return context != nullptr ? reinte
 CUresult find_context(CUcontext handle, Context** context) {
     *context = handle != nullptr ? Runtime::get()->contexts.find(handle) : current_context();
     if (*context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    return (*context)->active ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if ((*context)->active) return CUDA_SUCCESS;
+    return handle != nullptr && !(*context)->primary ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 std::shared_ptr<Context> make_context(Device& device, unsigned flags, bool primary) {

@@ -6,6 +6,8 @@
 #include "driver/symbols.h"
 #include "gen/cuda_names.h"
 #include "gen/shim_api.h"
+#include "shim/current.h"
+#include "shim/driver_log.h"
 #include "shim/log.h"
 #include "shim/runtime.h"
 
@@ -54,15 +56,24 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
     return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuLogsRegisterCallback(CUlogsCallback, void*, CUlogsCallbackHandle* handle) {
-    // Lines come to stderr by themselves; a program may register, and is never called.
-    if (handle != nullptr) *handle = reinterpret_cast<CUlogsCallbackHandle>(1);
+CUresult cuLogsRegisterCallback(CUlogsCallback callback, void* data, CUlogsCallbackHandle* handle) {
+    if (callback == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::uint64_t number = driver_log().add(callback, data);
+    if (number == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (handle != nullptr) *handle = reinterpret_cast<CUlogsCallbackHandle>(number);
     return CUDA_SUCCESS;
 }
 
-CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle) { return CUDA_SUCCESS; }
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle handle) {
+    return driver_log().remove(reinterpret_cast<std::uintptr_t>(handle)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
-CUresult cuProfilerStart() { return CUDA_SUCCESS; }
-CUresult cuProfilerStop() { return CUDA_SUCCESS; }
+// Nothing to start: a profiler of the GPU would be on the other side.
+CUresult cuProfilerStart() {
+    Context* context;
+    return usable_context(&context);
+}
+
+CUresult cuProfilerStop() { return cuProfilerStart(); }
 
 }  // namespace weft::shim::api

@@ -3,6 +3,7 @@
 
 #include "gen/shim_api.h"
 #include "shim/library.h"
+#include "shim/occupancy.h"
 #include "shim/submit.h"
 
 namespace weft::shim::api {
@@ -116,7 +117,36 @@ CUresult launch(const CUlaunchConfig& config, CUfunction handle, void** kernel_p
     });
 }
 
+// All blocks of a cooperative grid must be resident at once.
+CUresult check_cooperative(const CUlaunchConfig& config, CUfunction handle) {
+    bool cooperative = false;
+    for (unsigned i = 0; i < config.numAttrs; ++i)
+        cooperative |= config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && config.attrs[i].value.cooperative != 0;
+    if (!cooperative) return CUDA_SUCCESS;
+    Context* context;
+    if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;
+    const std::uint64_t threads = std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
+    if (threads == 0 || threads > INT32_MAX) return CUDA_ERROR_INVALID_VALUE;
+    int blocks = 0;
+    if (const CUresult result = ask_occupancy(*context, handle, static_cast<int>(threads), config.sharedMemBytes, 0, &blocks); result != CUDA_SUCCESS)
+        return result;
+    const std::uint64_t room = static_cast<std::uint64_t>(blocks) *
+                               static_cast<std::uint64_t>(attribute_of(*context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    const std::uint64_t wanted = std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
+    return wanted <= room ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+}
+
 }  // namespace
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+                                   unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                   void** kernel_parameters) {
+    CUlaunchAttribute attribute{};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attribute.value.cooperative = 1;
+    const CUlaunchConfig config{grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, &attribute, 1};
+    return cuLaunchKernelEx(&config, function, kernel_parameters, nullptr);
+}
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
                         unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream, void** kernel_parameters,
@@ -127,8 +157,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** kernel_parameters, void** extra) {
     if (config->numAttrs != 0 && config->attrs == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < config->numAttrs; ++i)
-        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && config->attrs[i].value.cooperative != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if (const CUresult result = check_cooperative(*config, function); result != CUDA_SUCCESS) return result;
     return launch(*config, function, kernel_parameters, extra);
 }
 

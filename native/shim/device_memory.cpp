@@ -56,7 +56,6 @@ CUresult DeviceMemory::free(CUdeviceptr address) {
     if (!size) return CUDA_ERROR_INVALID_VALUE;
     contexts_.erase(address);
     freed_.push_back({address, *size, progress_.submitted()});
-    freed_bytes_ += *size;
     if (!reclaim()) request_fence();
     return CUDA_SUCCESS;
 }
@@ -84,8 +83,16 @@ std::optional<RangeHeap::Range> DeviceMemory::find(CUdeviceptr address) const {
 
 std::uint64_t DeviceMemory::free_bytes() const {
     std::lock_guard lock(mutex_);
-    const std::uint64_t taken = heap_.used_bytes() + freed_bytes_ + module_bytes_;
+    // Freed memory counts as free: an allocation that needs it waits for it.
+    const std::uint64_t taken = heap_.used_bytes() + module_bytes_;
     return taken < cap_bytes_ ? cap_bytes_ - taken : 0;
+}
+
+bool DeviceMemory::trim() {
+    std::unique_lock lock(mutex_);
+    while (!reclaim())
+        if (!wait_for_freed(lock)) return false;
+    return unmap_idle_extents();
 }
 
 void DeviceMemory::add_module_bytes(std::int64_t bytes) {
@@ -105,7 +112,6 @@ bool DeviceMemory::reclaim() {
     while (!freed_.empty() && freed_.front().work <= progress_.done()) {
         const Freed freed = freed_.front();
         freed_.pop_front();
-        freed_bytes_ -= freed.size;
         (void)session_.send<wire::MemNoteFree>(0, 0, [&](auto& frame, std::byte*) { frame.address = freed.address; });
         heap_.release(freed.address, freed.size);
     }

@@ -39,6 +39,8 @@ class DeviceMemory {
     bool owns(CUdeviceptr address) const { return address - window_.base < window_.size_bytes; }
     std::uint64_t cap_bytes() const { return cap_bytes_; }
     std::uint64_t free_bytes() const;
+    // Gives everything back that no allocation uses, for others who need memory of the same lease. False if there was nothing.
+    bool trim();
     // Memory that modules take for their globals.
     void add_module_bytes(std::int64_t bytes);
 
@@ -69,7 +71,6 @@ class DeviceMemory {
     std::uint64_t mapped_bytes_ = 0;
     std::uint64_t module_bytes_ = 0;
     std::deque<Freed> freed_;                         // by rising work
-    std::uint64_t freed_bytes_ = 0;
     std::uint64_t fence_sent_ = 0;
 };
 

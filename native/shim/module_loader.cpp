@@ -105,6 +105,7 @@ CUresult load_module(Context& context, const HashedImage& image, JitRequest& jit
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     for (int attempt = 0; attempt < kAddressTries; ++attempt) {
         result = try_load(context, image, jit, module);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && context.device->memory->trim()) continue;  // its variables need memory of the lease
         if (result != CUDA_SUCCESS || runtime.adopt_module(*module)) break;
         misplaced.push_back(std::move(*module));
         result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -18,7 +18,6 @@ int remote_attribute(CUdevice_attribute attribute, int native_value) {
         case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:
         // Calls that are not forwarded.
-        case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
         case CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH:
         case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1:
         case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1:

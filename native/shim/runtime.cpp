@@ -29,12 +29,6 @@ constexpr std::uint64_t kWindowStep = 0x0100'0000'0000;  // 1 TiB
 constexpr int kWindowTries = 16;
 constexpr std::uint64_t kWindowStride = kWindowStep;  // per device; the largest GPUs have a quarter of it
 
-// A child must not use the session of its parent; like CUDA, it answers NOT_INITIALIZED from now on.
-void in_forked_child() {
-    if (Runtime* runtime = Runtime::get()) runtime->session().abandon_after_fork();
-    g_forked.store(true);
-}
-
 // Address space for one device: room to place extents anew when the old places are fragmented.
 std::size_t window_bytes(std::uint64_t cap_bytes) { return std::min(kWindowStride, 2 * cap_bytes + (std::uint64_t{64} << 20)) >> 21 << 21; }
 
@@ -50,6 +44,12 @@ std::string error_text(CUresult status) {
 CUresult Runtime::absent() {
     const int result = g_start_result.load();
     return result > 0 ? static_cast<CUresult>(result) : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+// A child must not use the session of its parent; like CUDA, it answers NOT_INITIALIZED from now on.
+void Runtime::in_forked_child() {
+    if (Runtime* runtime = instance_.exchange(nullptr)) runtime->session().abandon_after_fork();
+    g_forked.store(true);
 }
 
 CUresult Runtime::initialize() {

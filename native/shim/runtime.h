@@ -83,6 +83,7 @@ class Runtime : public InboundEvents {
 
   private:
     Runtime() = default;
+    static void in_forked_child();
     static CUresult start(std::unique_ptr<Runtime>* made);
     Status connect();
     CUresult agree_on_window();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "shim/driver_log.h"
 #include "shim/log.h"
 #include "shim/recorder.h"
 
@@ -270,7 +271,9 @@ void Session::handle(const Received& received) {
             with.template operator()<wire::Pull>([&](const auto& f, auto) { events_.on_pull(f.pull); });
             break;
         case wire::Log::kOpcode:
-            with.template operator()<wire::Log>([&](const auto&, auto tail) { log_line(text_of(tail)); });
+            with.template operator()<wire::Log>([&](const auto& f, auto tail) {
+                driver_log().tell(f.level == 0 ? CU_LOG_LEVEL_ERROR : CU_LOG_LEVEL_WARNING, text_of(tail));
+            });
             break;
         case wire::Bye::kOpcode:
             with.template operator()<wire::Bye>([&](const auto&, auto tail) { lose(text_of(tail)); });

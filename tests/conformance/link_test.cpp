@@ -91,10 +91,14 @@ TEST_F(Links, missing_functions_fail_with_their_name_in_the_log) {
     EXPECT_OK(cu.cuLinkDestroy(state));
 }
 
-TEST_F(Links, broken_texts_are_refused_when_added) {
+TEST_F(Links, broken_texts_are_refused_when_added_or_linked) {
     CUlinkState state = nullptr;
     ASSERT_OK(cu.cuLinkCreate_v2(0, nullptr, nullptr, &state));
-    EXPECT_NE(CUDA_SUCCESS, add(state, std::string(kHead) + ".visible .entry k() { bogus; ret; }\n"));
+    CUresult result = add(state, std::string(kHead) + ".visible .entry k() { bogus; ret; }\n");
+    void* image = nullptr;
+    size_t size = 0;
+    if (result == CUDA_SUCCESS) result = cu.cuLinkComplete(state, &image, &size);
+    EXPECT_NE(CUDA_SUCCESS, result);
     EXPECT_OK(cu.cuLinkDestroy(state));
 }
 
