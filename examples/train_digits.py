@@ -47,7 +47,7 @@ def load() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--json", action="store_true", help="print the results as one JSON line")
@@ -72,7 +72,7 @@ def main() -> int:
         chosen = random.choice(len(train_labels), options.batch, replace=False)
         images, labels = Tensor(train_images[chosen]).realize(), Tensor(train_labels[chosen]).realize()
         losses.append(step(images, labels).item())
-        if not options.json and (number % 20 == 0 or number == options.steps - 1):
+        if not options.json and (number % 25 == 0 or number == options.steps - 1):
             print(f"step {number:4d}  loss {losses[-1]:.4f}  {time.perf_counter() - started:5.1f} s", flush=True)
 
     predicted = network(Tensor(test_images)).argmax(axis=1).numpy()
