@@ -89,6 +89,12 @@ void Completion::tell_implied() {
     tell_watches();
 }
 
+void Completion::clear() {
+    data_.clear();
+    watches_.clear();
+    waits_.clear();
+}
+
 bool Completion::look(Time now) {
     if (is_idle() || !backoff_.is_due(now)) return false;
     // First find the waits that are over, then tell what they imply, then tell them.

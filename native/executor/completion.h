@@ -34,6 +34,9 @@ class Completion {
     // Tells what is complete before a reply that was not waited for: pieces of data and watches.
     void tell_implied();
 
+    // Forgets everything without telling.
+    void clear();
+
     bool is_idle() const { return data_.empty() && watches_.empty() && waits_.empty(); }
     std::size_t size() const { return data_.size() + watches_.size() + waits_.size(); }
     Backoff& backoff() { return backoff_; }

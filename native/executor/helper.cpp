@@ -40,6 +40,16 @@ bool Helper::run_finished() {
     return !done.empty();
 }
 
+void Helper::finish_all() {
+    while (unfinished_ != 0) {
+        {
+            std::unique_lock lock(mutex_);
+            finished_.wait(lock, [&] { return !done_.empty(); });
+        }
+        run_finished();
+    }
+}
+
 void Helper::run() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -53,6 +63,7 @@ void Helper::run() {
         lock.lock();
         done_.push_back(std::move(job));
         has_done_.store(true, std::memory_order_release);
+        finished_.notify_one();
         lock.unlock();
         wake_();
         lock.lock();

@@ -25,6 +25,8 @@ class Helper {
     void submit(std::function<void()> work, std::function<void()> finished);
     // On the loop's thread; false when nothing was there.
     bool run_finished();
+    // Waits for all jobs and runs what follows from them. For the end of a session only.
+    void finish_all();
     // Jobs not finished yet, on the loop's thread.
     std::size_t size() const { return unfinished_; }
 
@@ -40,6 +42,7 @@ class Helper {
     std::atomic<bool> has_done_{false};
     std::mutex mutex_;
     std::condition_variable changed_;
+    std::condition_variable finished_;
     std::deque<Job> waiting_;
     std::vector<Job> done_;
     bool stop_ = false;

@@ -118,7 +118,7 @@ Session::Session(transport::Channel& channel, const driver::DriverTable& driver,
 Session::~Session() {
     channel_.set_placer(nullptr);
     waker_->retire();
-    helper_.reset();  // no job runs from here on
+    helper_->finish_all();
     if (log_handle_ != nullptr && driver_.cuLogsUnregisterCallback != nullptr) driver_.cuLogsUnregisterCallback(log_handle_);
     release_everything();
 }
@@ -432,7 +432,13 @@ Outcome Session::bad_frame(const Arrival& arrival, std::string_view what) {
 }
 
 void Session::reply(const Arrival& arrival, CUresult status, std::span<const std::byte> tail) {
-    if ((arrival.header.flags & wire::kFlagWaiting) != 0) outbox_.reply(arrival.header.context, arrival.header.request, status, tail);
+    if ((arrival.header.flags & wire::kFlagWaiting) != 0) answer(arrival.header, status, tail);
+}
+
+// What the driver said about a failure goes first, so that the program can read it when the call returns.
+void Session::answer(const wire::FrameHeader& header, CUresult status, std::span<const std::byte> tail) {
+    if (status != CUDA_SUCCESS && has_logs_.load()) (void)push_logs();
+    outbox_.reply(header.context, header.request, status, tail);
 }
 
 void Session::refuse(const Arrival& arrival, CUresult status, std::string_view detail) {

@@ -166,6 +166,7 @@ class Session : private CallResolver {
     // Before a sleep: streams that somebody waits for shall wake the loop when they get here.
     void arm_wakers();
     void release_everything();
+    void release_context(ContextState& context);
     void store(const transport::Received& received);
     bool pump_parked();
     bool look_at_streams(Completion::Time now);
@@ -176,6 +177,7 @@ class Session : private CallResolver {
 
     // --- errors
     void reply(const Arrival& arrival, CUresult status, std::span<const std::byte> tail = {});
+    void answer(const wire::FrameHeader& header, CUresult status, std::span<const std::byte> tail = {});
     // A waiting frame gets the reply, another one an ERROR push.
     void refuse(const Arrival& arrival, CUresult status, std::string_view detail = {});
     void push_error(std::uint32_t context, CUresult status, std::uint16_t opcode, std::string_view detail);
@@ -298,6 +300,7 @@ class Session : private CallResolver {
 
     std::unordered_map<std::uint32_t, std::shared_ptr<ContextState>> contexts_;
     ContextState* last_context_ = nullptr;
+    std::vector<std::shared_ptr<ContextState>> ending_;  // destroyed by the client, with work in flight
     Table<StreamState> streams_;
     Table<EventState> events_;
     Table<ModuleState> modules_;

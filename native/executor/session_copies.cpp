@@ -170,8 +170,19 @@ Outcome Session::on_copy_h2d_pull(Arrival& arrival) {
     const auto copy = fields_of<wire::CopyH2dPull>(arrival);
     if (pulls_.contains(copy.pull)) return bad_frame(arrival, "pull number in use");
     if (copy.size_bytes == 0) return Outcome::submitted;
+    // Copies to the client that are still under way in this stream may write what the client is going to read.
+    StreamState& stream = *arrival.stream;
+    set_current(stream.context);
+    CUresult result = CUDA_SUCCESS;
+    EventRef marker = record_marker(stream.context.events, stream.handle, &result);
+    if (marker == nullptr) {
+        refuse(arrival, result);
+        return Outcome::submitted;
+    }
     pulls_[copy.pull] = {arrival.stream, copy.destination, copy.size_bytes};
-    outbox_.send<wire::Pull>(arrival.header.context, 0, {}, [&](wire::Pull& pull) { pull.pull = copy.pull; });
+    completion_.add_wait({std::move(marker)}, [this, context = arrival.header.context, number = copy.pull](CUresult) {
+        outbox_.send<wire::Pull>(context, 0, {}, [&](wire::Pull& pull) { pull.pull = number; });
+    }, Clock::now());
     return Outcome::started;
 }
 
@@ -289,7 +300,7 @@ Outcome Session::copy_out_small(Arrival& arrival, const CopyOut& copy) {
 void Session::finish_copy_out(const CopyOut& copy, CUresult status) {
     if ((copy.header.flags & wire::kFlagWaiting) == 0) return;
     completion_.tell_implied();
-    outbox_.reply(copy.header.context, copy.header.request, status);
+    answer(copy.header, status);
 }
 
 bool Session::advance_copies_out() {

@@ -197,6 +197,7 @@ Outcome Session::on_ctx_destroy(Arrival& arrival) {
     last_context_ = nullptr;
     if (context->handle == nullptr) return Outcome::submitted;
     ++dying_contexts_;
+    ending_.push_back(context);
     std::vector<EventRef> pending;
     (void)collect_pending(*context, &pending);
     completion_.add_wait(std::move(pending), [this, context, reset = destroy.reset != 0](CUresult) { close_context(context, reset); }, Clock::now());
@@ -205,6 +206,7 @@ Outcome Session::on_ctx_destroy(Arrival& arrival) {
 
 // All work of the context is complete (or has failed).
 void Session::close_context(std::shared_ptr<ContextState> context, bool reset) {
+    std::erase(ending_, context);
     set_current(*context);
     drop_streams(*context);
     events_.remove_if([&](const EventState& event) { return event.context == context.get(); });
@@ -254,24 +256,34 @@ Outcome Session::on_ctx_sync(Arrival& arrival) {
     return Outcome::submitted;
 }
 
+void Session::release_context(ContextState& context) {
+    if (context.handle == nullptr || context.legacy == nullptr) return;
+    set_current(context);
+    drop_streams(context);
+    events_.remove_if([&](const EventState& event) { return event.context == &context; });
+    context.events->close();
+    host_memory_.context_ends(context.handle);
+    (void)driver_.cuCtxSetCurrent(nullptr);
+    current_ = nullptr;
+    if (context.is_primary) {
+        (void)driver_.cuDevicePrimaryCtxRelease_v2(devices_[context.device].device);
+    } else {
+        (void)driver_.cuCtxDestroy_v2(context.handle);
+    }
+}
+
 // The process may live on after a session (tests, replay): give everything back without telling the client.
 void Session::release_everything() {
-    for (auto& [number, context] : contexts_) {
+    for (auto& [number, context] : contexts_) ending_.push_back(context);
+    contexts_.clear();
+    for (const auto& context : ending_) {
         if (context->handle == nullptr) continue;
         set_current(*context);
         (void)driver_.cuCtxSynchronize();
-        drop_streams(*context);
-        events_.remove_if([&](const EventState& event) { return event.context == context.get(); });
-        context->events->close();
-        (void)driver_.cuCtxSetCurrent(nullptr);
-        current_ = nullptr;
-        if (context->is_primary) {
-            (void)driver_.cuDevicePrimaryCtxRelease_v2(devices_[context->device].device);
-        } else {
-            (void)driver_.cuCtxDestroy_v2(context->handle);
-        }
     }
-    contexts_.clear();
+    completion_.clear();
+    for (const auto& context : ending_) release_context(*context);
+    ending_.clear();
     if (!is_greeted_) return;
     for (const DeviceState& device : devices_) {
         for (const auto& [address, extent] : device.extents.extents()) (void)unmap_extent(driver_, address, extent.size_bytes, extent.handle);

@@ -102,10 +102,10 @@ CUresult Session::collect_pending(ContextState& context, std::vector<EventRef>* 
 
 void Session::reply_when(const Arrival& arrival, std::vector<EventRef> events, CUresult status) {
     const auto finish = [this, header = arrival.header, status, context = arrival.context->number](CUresult waited) {
-        CUresult answer = status != CUDA_SUCCESS ? status : waited;
+        const CUresult result = status != CUDA_SUCCESS ? status : waited;
         ContextState* of = find_context(context);
-        if (of != nullptr && driver::is_sticky(answer)) of->is_sticky_reported = true;
-        outbox_.reply(header.context, header.request, answer);
+        if (of != nullptr && driver::is_sticky(result)) of->is_sticky_reported = true;
+        answer(header, result);
     };
     if (events.empty()) {
         completion_.tell_implied();

@@ -25,6 +25,8 @@ void add(const AddParameters& p) {
     for (std::uint32_t i = 0; i < p.n; ++i) p.c[i] = p.a[i] + p.b[i];
 }
 
+thread_local CUcontext current_context = nullptr;
+
 std::size_t index_of(CUfunction function) { return reinterpret_cast<FakeFunction*>(function)->index; }
 
 }  // namespace
@@ -147,7 +149,8 @@ struct Calls {
             return *context = reinterpret_cast<CUcontext>(std::uintptr_t{0x2000} + static_cast<unsigned>(++d().live_contexts_)), CUDA_SUCCESS;
         };
         t.cuCtxDestroy_v2 = [](CUcontext) { return --d().live_contexts_, CUDA_SUCCESS; };
-        t.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
+        t.cuCtxSetCurrent = [](CUcontext context) { return current_context = context, CUDA_SUCCESS; };
+        t.cuCtxGetCurrent = [](CUcontext* context) { return *context = current_context, CUDA_SUCCESS; };
         t.cuCtxSynchronize = [] { return d().run_all(), CUDA_SUCCESS; };
         t.cuCtxGetStreamPriorityRange = [](int* least, int* greatest) { return *least = 0, *greatest = -2, CUDA_SUCCESS; };
         t.cuCtxGetLimit = [](std::size_t* value, CUlimit) { return *value = 4096, CUDA_SUCCESS; };
