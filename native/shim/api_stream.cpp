@@ -48,11 +48,8 @@ CUresult cuStreamSynchronize(CUstream handle) {
     Context* context;
     Stream* stream;
     if (const CUresult result = find(handle, &context, &stream); result != CUDA_SUCCESS) return result;
-    std::uint64_t work = 0;
-    const Reply reply = submit_and_wait<wire::StreamSync>(
-        *stream, 0, [&](auto&, std::byte*) { work = Runtime::get()->progress().submitted() + 1; });
+    const Reply reply = submit_and_wait<wire::StreamSync>(*stream, 0, [](auto&, std::byte*) {});
     if (reply.status != CUDA_SUCCESS) return settle(*stream->context, reply.status);
-    if (stream->done_work.load() < work) stream->done_work = work;
     return take_error(*stream->context);
 }
 
@@ -67,14 +64,11 @@ CUresult cuStreamQuery(CUstream handle) {
     const bool watched = stream->number != 0 && stream->watch.load() != 0 && stream->watched_work.load() >= stream->last_work.load();
     if (watched) return CUDA_ERROR_NOT_READY;
     const std::uint32_t watch = runtime.next_number();
-    std::uint64_t work = 0;
     const Reply reply = submit_and_wait<wire::StreamQuery>(*stream, 0, [&](auto& frame, std::byte*) {
-        work = runtime.progress().submitted() + 1;  // the number that this frame itself gets
         frame.watch = watch;
-        stream->watched_work = work;
+        stream->watched_work = runtime.progress().submitted() + 1;  // the number that this frame itself gets
         stream->watch = watch;
     });
-    if (reply.status == CUDA_SUCCESS) stream->done_work = work;
     return reply.status == CUDA_ERROR_NOT_READY ? reply.status : settle(*stream->context, reply.status);
 }
 

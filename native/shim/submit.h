@@ -25,11 +25,16 @@ template <typename Frame, typename Fill>
 Reply submit_and_wait(Stream& stream, std::size_t tail_bytes, Fill&& fill) {
     Runtime& runtime = *Runtime::get();
     if (!take_credit(stream, 0)) return Reply{Session::kLost, {}};
-    return runtime.session().call<Frame>(stream.context->number, tail_bytes, [&](Frame& frame, std::byte* tail) {
+    std::uint64_t work = 0;
+    Reply reply = runtime.session().call<Frame>(stream.context->number, tail_bytes, [&](Frame& frame, std::byte* tail) {
         frame.stream = stream.number;
         fill(frame, tail);
-        stream.last_work.store(runtime.progress().next(), std::memory_order_relaxed);
+        work = runtime.progress().next();
+        stream.last_work.store(work, std::memory_order_relaxed);
     });
+    // The answer to a frame of a stream comes when the stream is done up to it.
+    if (reply.status == CUDA_SUCCESS && stream.done_work.load() < work) stream.done_work.store(work);
+    return reply;
 }
 
 template <typename Frame, typename Fill>
