@@ -249,6 +249,8 @@ Outcome Session::on_event_destroy(Arrival& arrival) {
 Outcome Session::on_event_record(Arrival& arrival) {
     const auto record = fields_of<wire::EventRecord>(arrival);
     EventState* event = events_.find(record.event);
+    // An event is recorded in streams of its own context only, and so ends with it.
+    if (event != nullptr && event->context != arrival.context) event = nullptr;
     CUresult result = event != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     // Who waits for the last record keeps the driver event of that record.
     if (event != nullptr && event->handle.use_count() > 1) result = renew_event(*event);
