@@ -12,8 +12,9 @@ namespace weft {
 namespace {
 
 #if defined(__x86_64__)
-// Four pages are copied side by side, a line pair of each in turn: a single stream of stores keeps too few of the memory's
-// channels busy (measured: 1.3 to 1.6 times the rate of one stream, and of memcpy for pieces that memcpy still caches).
+// Four pages are copied side by side, a line pair of each in turn: a single stream of stores keeps too few of the
+// memory's channels busy (measured: 1.3 to 1.6 times the rate of one stream, and of memcpy for pieces that memcpy still
+// caches).
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kPages = 4;
 constexpr std::size_t kBlockBytes = kPageBytes * kPages;

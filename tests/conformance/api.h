@@ -1,5 +1,5 @@
-// The driver under test: every function by its exported name, found with dlsym in libcuda.so.1. A function that an older driver lacks
-// is null; its tests skip. Nothing here knows which driver it is.
+// The driver under test: every function by its exported name, found with dlsym in libcuda.so.1. A function that an
+// older driver lacks is null; its tests skip. Nothing here knows which driver it is.
 #pragma once
 
 #include "gen/cuda_abi.h"

@@ -5,7 +5,8 @@
 // Every direction, for sizes around the borders at which drivers change their ways.
 class Copies : public ContextTest, public testing::WithParamInterface<size_t> {};
 
-INSTANTIATE_TEST_SUITE_P(Sizes, Copies, testing::Values(1, 3, 4096, 8191, 8193, 65536, 65537, (1 << 20) + 1, 5 << 20), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Sizes, Copies, testing::Values(1, 3, 4096, 8191, 8193, 65536, 65537, (1 << 20) + 1, 5 << 20),
+                         testing::PrintToStringParamName());
 
 TEST_P(Copies, there_and_back_pageable) {
     const auto values = pattern(GetParam(), 1);
@@ -113,7 +114,8 @@ TEST_F(CopyRules, bad_streams_are_refused) {
     SOFTWARE_GPU_ONLY();
     const CUdeviceptr address = allocate(16);
     std::uint32_t word = 0;
-    EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cu.cuMemcpyHtoDAsync_v2(address, &word, 4, reinterpret_cast<CUstream>(0x123456)));
+    EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE,
+              cu.cuMemcpyHtoDAsync_v2(address, &word, 4, reinterpret_cast<CUstream>(0x123456)));
 }
 
 TEST_F(CopyRules, rectangles) {
@@ -172,7 +174,8 @@ TEST_F(CopyRules, boxes) {
     SKIP_IF_UNSUPPORTED(cu.cuMemcpy3D_v2(&copy));
     for (size_t z = 0; z < 6; ++z) {
         for (size_t y = 0; y < 5; ++y) {
-            for (size_t x = 0; x < 4; ++x) ASSERT_EQ(back[(z * 5 + y) * 4 + x], values[((z + 11) * 20 + y + 7) * 10 + x + 3]);
+            for (size_t x = 0; x < 4; ++x)
+                ASSERT_EQ(back[(z * 5 + y) * 4 + x], values[((z + 11) * 20 + y + 7) * 10 + x + 3]);
         }
     }
 }

@@ -67,7 +67,8 @@ TEST_F(Devices, answer_every_attribute_that_runtimes_ask_for) {
     }
     int value = 0;
     EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(0), device));
-    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(100000), device));
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+              cu.cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(100000), device));
     EXPECT_EQ(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 999));
 }
 

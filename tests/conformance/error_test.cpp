@@ -22,7 +22,8 @@ TEST_F(Errors, have_names) {
 }
 
 TEST_F(Errors, have_descriptions) {
-    for (CUresult result : {CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_LAUNCH_FAILED}) {
+    for (CUresult result :
+         {CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_LAUNCH_FAILED}) {
         const char* text = nullptr;
         ASSERT_OK(cu.cuGetErrorString(result, &text));
         ASSERT_NE(text, nullptr);

@@ -1,5 +1,6 @@
-// What happens after a fault of a kernel. A fault may spoil the whole process, so each case runs in a program of its own: the test
-// starts this program again with a filter for the case of the same name in Fatal (which is disabled otherwise).
+// What happens after a fault of a kernel. A fault may spoil the whole process, so each case runs in a program of its
+// own: the test starts this program again with a filter for the case of the same name in Fatal (which is disabled
+// otherwise).
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +16,8 @@ int run_case(const std::string& name) {
     const std::string filter = "--gtest_filter=DISABLED_Fatal." + name;
     const pid_t child = fork();
     if (child == 0) {
-        execl("/proc/self/exe", "weft-conformance", filter.c_str(), "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr);
+        execl("/proc/self/exe", "weft-conformance", filter.c_str(), "--gtest_also_run_disabled_tests",
+              "--gtest_brief=1", nullptr);
         _exit(127);
     }
     int status = 0;
@@ -30,9 +32,11 @@ class FatalErrors : public testing::TestWithParam<const char*> {};
 TEST_P(FatalErrors, are_reported_as_the_manual_says) { EXPECT_EQ(run_case(GetParam()), 0); }
 
 INSTANTIATE_TEST_SUITE_P(Cases, FatalErrors,
-                         testing::Values("an_illegal_address_is_sticky", "a_trap_is_a_launch_failure", "the_process_may_exit_after_a_fault",
-                                         "bounds_hold_to_the_byte", "another_context_is_not_concerned", "the_log_names_kernel_and_place",
-                                         "work_behind_the_fault_is_dropped", "a_forked_child_has_no_driver", "exit_handlers_may_call_the_driver"),
+                         testing::Values("an_illegal_address_is_sticky", "a_trap_is_a_launch_failure",
+                                         "the_process_may_exit_after_a_fault", "bounds_hold_to_the_byte",
+                                         "another_context_is_not_concerned", "the_log_names_kernel_and_place",
+                                         "work_behind_the_fault_is_dropped", "a_forked_child_has_no_driver",
+                                         "exit_handlers_may_call_the_driver"),
                          [](const auto& info) { return std::string(info.param); });
 
 class DISABLED_Fatal : public ContextTest {
@@ -130,7 +134,8 @@ TEST_F(DISABLED_Fatal, a_forked_child_has_no_driver) {
     const pid_t child = fork();
     if (child == 0) {
         int count = 0;
-        const bool refused = cu.cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED && cu.cuInit(0) == CUDA_ERROR_NOT_INITIALIZED;
+        const bool refused =
+            cu.cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED && cu.cuInit(0) == CUDA_ERROR_NOT_INITIALIZED;
         _exit(refused ? 0 : 1);
     }
     int status = 0;
@@ -147,8 +152,9 @@ TEST_F(DISABLED_Fatal, exit_handlers_may_call_the_driver) {
     in_use = context;
     data = allocate(1 << 20);
     std::atexit([] {
-        const bool fine = cu.cuCtxSetCurrent(in_use) == CUDA_SUCCESS && cu.cuMemsetD8_v2(data, 0, 1 << 20) == CUDA_SUCCESS &&
-                          cu.cuCtxSynchronize() == CUDA_SUCCESS && cu.cuMemFree_v2(data) == CUDA_SUCCESS;
+        const bool fine = cu.cuCtxSetCurrent(in_use) == CUDA_SUCCESS &&
+                          cu.cuMemsetD8_v2(data, 0, 1 << 20) == CUDA_SUCCESS && cu.cuCtxSynchronize() == CUDA_SUCCESS &&
+                          cu.cuMemFree_v2(data) == CUDA_SUCCESS;
         if (!fine) _exit(3);
     });
 }

@@ -6,7 +6,8 @@
 
 void PrintTo(CUresult result, std::ostream* out) {
     const char* name = nullptr;
-    if (cu.cuGetErrorName != nullptr && cu.cuGetErrorName(result, &name) == CUDA_SUCCESS && name != nullptr) *out << name << " ";
+    if (cu.cuGetErrorName != nullptr && cu.cuGetErrorName(result, &name) == CUDA_SUCCESS && name != nullptr)
+        *out << name << " ";
     *out << "(" << static_cast<int>(result) << ")";
 }
 
@@ -177,8 +178,8 @@ bool is_software_gpu() {
     char name[256] = "";
     CUdevice device = 0;
     cu.cuInit(0);
-    return cu.cuDeviceGet(&device, 0) == CUDA_SUCCESS && cu.cuDeviceGetName(name, sizeof name, device) == CUDA_SUCCESS &&
-           std::strncmp(name, "Weft", 4) == 0;
+    return cu.cuDeviceGet(&device, 0) == CUDA_SUCCESS &&
+           cu.cuDeviceGetName(name, sizeof name, device) == CUDA_SUCCESS && std::strncmp(name, "Weft", 4) == 0;
 }
 
 void ContextTest::SetUp() {

@@ -1,5 +1,5 @@
-// What the tests share: a context per test, device memory that frees itself, the kernels, and a kernel that runs until it is told
-// to stop. Expected behaviour is that of the CUDA driver API manual.
+// What the tests share: a context per test, device memory that frees itself, the kernels, and a kernel that runs until
+// it is told to stop. Expected behaviour is that of the CUDA driver API manual.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,11 +20,11 @@ void PrintTo(CUresult result, std::ostream* out);
 // For calls that a driver may lack or not support.
 #define SKIP_WITHOUT(function) \
     if (cu.function == nullptr) GTEST_SKIP() << #function << " is missing"
-#define SKIP_IF_UNSUPPORTED(call)                                                            \
-    do {                                                                                     \
-        const CUresult skip_result = (call);                                                 \
+#define SKIP_IF_UNSUPPORTED(call)                                                               \
+    do {                                                                                        \
+        const CUresult skip_result = (call);                                                    \
         if (skip_result == CUDA_ERROR_NOT_SUPPORTED) GTEST_SKIP() << #call " is not supported"; \
-        ASSERT_EQ(CUDA_SUCCESS, skip_result);                                                \
+        ASSERT_EQ(CUDA_SUCCESS, skip_result);                                                   \
     } while (0)
 
 extern const char kKernels[];  // PTX of all kernels that the tests use
@@ -57,7 +57,7 @@ class ContextTest : public DriverTest {
 
     // The function of kKernels, whose module is loaded at first use.
     CUfunction kernel(const char* name);
-    CUdeviceptr allocate(size_t bytes);                    // freed with the context
+    CUdeviceptr allocate(size_t bytes);  // freed with the context
     CUstream stream(unsigned flags = CU_STREAM_NON_BLOCKING);
     CUevent event(unsigned flags = CU_EVENT_DEFAULT);
     template <typename T>
@@ -92,7 +92,8 @@ class ContextTest : public DriverTest {
     CUmodule module = nullptr;
 };
 
-// A kernel of one thread that runs in `stream` until release(), which a second stream does by a copy from page-locked memory.
+// A kernel of one thread that runs in `stream` until release(), which a second stream does by a copy from page-locked
+// memory.
 class Spinner {
   public:
     Spinner(CUfunction spin, CUstream stream);

@@ -21,7 +21,8 @@ TEST_F(Functions, have_attributes) {
     EXPECT_GE(get("nothing", CU_FUNC_ATTRIBUTE_BINARY_VERSION), 50);
     EXPECT_GE(get("nothing", CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), 48 * 1024);
     int value = 0;
-    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuFuncGetAttribute(&value, static_cast<CUfunction_attribute>(999), kernel("nothing")));
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+              cu.cuFuncGetAttribute(&value, static_cast<CUfunction_attribute>(999), kernel("nothing")));
 }
 
 TEST_F(Functions, take_larger_dynamic_shared_memory_on_request) {
@@ -29,8 +30,10 @@ TEST_F(Functions, take_larger_dynamic_shared_memory_on_request) {
     const int most = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     ASSERT_OK(cu.cuFuncSetAttribute(reverse, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most));
     EXPECT_EQ(get("reverse", CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), most);
-    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetAttribute(reverse, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most + 1));
-    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetAttribute(reverse, CU_FUNC_ATTRIBUTE_NUM_REGS, 10)) << "cannot be set";
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+              cu.cuFuncSetAttribute(reverse, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most + 1));
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetAttribute(reverse, CU_FUNC_ATTRIBUTE_NUM_REGS, 10))
+        << "cannot be set";
     EXPECT_OK(cu.cuFuncSetAttribute(reverse, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50));
     EXPECT_OK(cu.cuFuncSetCacheConfig(reverse, CU_FUNC_CACHE_PREFER_L1));
 }

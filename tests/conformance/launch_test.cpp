@@ -7,9 +7,10 @@
 
 class Launches : public ContextTest {
   protected:
-    CUresult shaped(CUfunction function, std::array<unsigned, 3> grid, std::array<unsigned, 3> block, unsigned shared = 0,
-                    void** pointers = nullptr, void** extra = nullptr) {
-        return cu.cuLaunchKernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, nullptr, pointers, extra);
+    CUresult shaped(CUfunction function, std::array<unsigned, 3> grid, std::array<unsigned, 3> block,
+                    unsigned shared = 0, void** pointers = nullptr, void** extra = nullptr) {
+        return cu.cuLaunchKernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, nullptr,
+                                 pointers, extra);
     }
 };
 

@@ -6,7 +6,8 @@ class Links : public ContextTest {
   protected:
     static constexpr char kHead[] = ".version 7.0\n.target sm_50\n.address_size 64\n";
     CUresult add(CUlinkState state, const std::string& text) {
-        return cu.cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, const_cast<char*>(text.c_str()), text.size() + 1, "part", 0, nullptr, nullptr);
+        return cu.cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, const_cast<char*>(text.c_str()), text.size() + 1, "part", 0,
+                                   nullptr, nullptr);
     }
     // out[0] = twice(21), with the function in another text.
     const std::string caller = std::string(kHead) + R"(

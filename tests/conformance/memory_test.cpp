@@ -63,7 +63,8 @@ TEST_F(Memory, all_of_it_can_be_used) {
     constexpr size_t kPiece = 256 << 20;
     CUdeviceptr address = 0;
     CUresult result = CUDA_SUCCESS;
-    while (pieces.size() < 4096 && (result = cu.cuMemAlloc_v2(&address, kPiece)) == CUDA_SUCCESS) pieces.push_back(address);
+    while (pieces.size() < 4096 && (result = cu.cuMemAlloc_v2(&address, kPiece)) == CUDA_SUCCESS)
+        pieces.push_back(address);
     EXPECT_EQ(result, CUDA_ERROR_OUT_OF_MEMORY);
     EXPECT_LE(free_bytes(), 2 * kPiece);
     ASSERT_FALSE(pieces.empty());

@@ -44,7 +44,8 @@ TEST_F(Modules, list_their_functions) {
 }
 
 TEST_F(Modules, come_from_files_too) {
-    const auto path = std::filesystem::temp_directory_path() / ("weft-conformance-" + std::to_string(::getpid()) + ".ptx");
+    const auto path =
+        std::filesystem::temp_directory_path() / ("weft-conformance-" + std::to_string(::getpid()) + ".ptx");
     std::ofstream(path) << kKernels;
     CUmodule loaded = nullptr;
     EXPECT_OK(cu.cuModuleLoad(&loaded, path.c_str()));
@@ -54,7 +55,9 @@ TEST_F(Modules, come_from_files_too) {
 }
 
 TEST_F(Modules, of_broken_text_are_refused) {
-    EXPECT_EQ(CUDA_ERROR_INVALID_PTX, load(".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() { no.such.instruction; ret; }\n"));
+    EXPECT_EQ(
+        CUDA_ERROR_INVALID_PTX,
+        load(".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() { no.such.instruction; ret; }\n"));
     EXPECT_EQ(CUDA_ERROR_INVALID_PTX, load(".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k( {\n"));
     EXPECT_NE(CUDA_SUCCESS, load("this is not PTX at all\n"));
     EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuModuleLoadData(nullptr, kKernels));
@@ -63,7 +66,10 @@ TEST_F(Modules, of_broken_text_are_refused) {
 TEST_F(Modules, of_machine_code_are_refused_by_a_software_gpu) {
     SOFTWARE_GPU_ONLY();
     std::vector<char> elf(4096);
-    std::memcpy(elf.data(), "\x7f" "ELF\x02\x01\x01", 7);
+    std::memcpy(elf.data(),
+                "\x7f"
+                "ELF\x02\x01\x01",
+                7);
     elf[52] = 64;  // e_ehsize
     CUmodule loaded = nullptr;
     EXPECT_EQ(CUDA_ERROR_NO_BINARY_FOR_GPU, cu.cuModuleLoadData(&loaded, elf.data()));
@@ -141,7 +147,8 @@ TEST_F(Modules, jit_errors_are_written_to_the_log) {
     CUjit_option options[] = {wanted[0], wanted[1]};
     void* values[] = {errors, reinterpret_cast<void*>(sizeof errors)};
     CUmodule loaded = nullptr;
-    const char* text = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() {\n  bogus.instruction;\n  ret;\n}\n";
+    const char* text =
+        ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() {\n  bogus.instruction;\n  ret;\n}\n";
     EXPECT_EQ(CUDA_ERROR_INVALID_PTX, cu.cuModuleLoadDataEx(&loaded, text, 2, options, values));
     EXPECT_NE(std::strstr(errors, "line 5"), nullptr) << errors;
     EXPECT_NE(std::strstr(errors, "bogus"), nullptr) << errors;
@@ -153,7 +160,8 @@ TEST_F(Modules, jit_logs_are_cut_to_their_buffers) {
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void* values[] = {errors, reinterpret_cast<void*>(size_t{5})};
     CUmodule loaded = nullptr;
-    const char* text = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() { bogus.instruction; ret; }\n";
+    const char* text =
+        ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() { bogus.instruction; ret; }\n";
     EXPECT_NE(CUDA_SUCCESS, cu.cuModuleLoadDataEx(&loaded, text, 2, options, values));
     EXPECT_LT(strnlen(errors, sizeof errors), 5u);
     EXPECT_EQ(errors[6], 'x');

@@ -115,7 +115,8 @@ TEST_F(Order, threads_have_per_thread_streams_of_their_own) {
 TEST_F(Order, per_thread_functions_take_stream_zero_as_the_threads_own) {
     const auto resolve = [](const char* name, auto* function) {
         void* address = nullptr;
-        EXPECT_OK(cu.cuGetProcAddress_v2(name, &address, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
+        EXPECT_OK(
+            cu.cuGetProcAddress_v2(name, &address, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
         std::memcpy(function, &address, sizeof address);
     };
     decltype(&::cuLaunchKernel) launch_own = nullptr;

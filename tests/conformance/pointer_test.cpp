@@ -12,7 +12,8 @@ class Pointers : public ContextTest {
 
 TEST_F(Pointers, of_the_device_are_known) {
     const CUdeviceptr address = allocate(5000);
-    EXPECT_EQ(get<unsigned>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address + 100), static_cast<unsigned>(CU_MEMORYTYPE_DEVICE));
+    EXPECT_EQ(get<unsigned>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address + 100),
+              static_cast<unsigned>(CU_MEMORYTYPE_DEVICE));
     EXPECT_EQ(get<CUcontext>(CU_POINTER_ATTRIBUTE_CONTEXT, address), context);
     EXPECT_EQ(get<CUdeviceptr>(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, address + 100), address + 100);
     EXPECT_EQ(get<int>(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address), device);
@@ -30,15 +31,17 @@ TEST_F(Pointers, of_page_locked_memory_are_known) {
 
 TEST_F(Pointers, allocations_have_distinct_buffer_ids) {
     const CUdeviceptr first = allocate(100), second = allocate(100);
-    EXPECT_NE(get<unsigned long long>(CU_POINTER_ATTRIBUTE_BUFFER_ID, first), get<unsigned long long>(CU_POINTER_ATTRIBUTE_BUFFER_ID, second));
+    EXPECT_NE(get<unsigned long long>(CU_POINTER_ATTRIBUTE_BUFFER_ID, first),
+              get<unsigned long long>(CU_POINTER_ATTRIBUTE_BUFFER_ID, second));
 }
 
 TEST_F(Pointers, of_ordinary_memory_are_not) {
     int on_stack = 0;
     unsigned type = 77;
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                                                 reinterpret_cast<CUdeviceptr>(&on_stack)));
     EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
-              cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(&on_stack)));
-    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuPointerGetAttribute(nullptr, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, allocate(16)));
+              cu.cuPointerGetAttribute(nullptr, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, allocate(16)));
 }
 
 TEST_F(Pointers, many_attributes_come_in_one_call) {
@@ -51,7 +54,8 @@ TEST_F(Pointers, many_attributes_come_in_one_call) {
     EXPECT_EQ(of, context);
     EXPECT_EQ(type, static_cast<unsigned>(CU_MEMORYTYPE_DEVICE));
     int on_stack = 0;
-    ASSERT_OK(cu.cuPointerGetAttributes(2, attributes, data, reinterpret_cast<CUdeviceptr>(&on_stack))) << "no error for unknown addresses";
+    ASSERT_OK(cu.cuPointerGetAttributes(2, attributes, data, reinterpret_cast<CUdeviceptr>(&on_stack)))
+        << "no error for unknown addresses";
     EXPECT_EQ(of, nullptr);
     EXPECT_EQ(type, 0u);
 }

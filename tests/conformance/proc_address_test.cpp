@@ -54,8 +54,9 @@ TEST_F(ProcAddress, finds_itself_and_cuInit) {
 
 // Programs that resolve hundreds of names at start fail when one is missing.
 TEST_F(ProcAddress, resolves_names_that_nobody_calls) {
-    for (const char* name : {"cuMulticastCreate", "cuGreenCtxCreate", "cuMemPoolCreate", "cuGraphInstantiate", "cuTexObjectCreate",
-                             "cuArrayCreate", "cuStreamWriteValue32", "cuMemAllocManaged", "cuIpcGetMemHandle", "cuImportExternalMemory"}) {
+    for (const char* name : {"cuMulticastCreate", "cuGreenCtxCreate", "cuMemPoolCreate", "cuGraphInstantiate",
+                             "cuTexObjectCreate", "cuArrayCreate", "cuStreamWriteValue32", "cuMemAllocManaged",
+                             "cuIpcGetMemHandle", "cuImportExternalMemory"}) {
         EXPECT_NE(address(name, 12040), nullptr) << name;
     }
 }

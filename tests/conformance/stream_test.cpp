@@ -157,7 +157,8 @@ TEST_F(HostFunctions, later_work_waits_for_them) {
     *state.word = 1;
     CUdeviceptr data = allocate(4);
     const CUstream own = stream();
-    SKIP_IF_UNSUPPORTED(cu.cuLaunchHostFunc(own, [](void* of_call) { *static_cast<State*>(of_call)->word = 2; }, &state));
+    SKIP_IF_UNSUPPORTED(
+        cu.cuLaunchHostFunc(own, [](void* of_call) { *static_cast<State*>(of_call)->word = 2; }, &state));
     ASSERT_OK(cu.cuMemcpyHtoDAsync_v2(data, state.word, 4, own));
     ASSERT_OK(cu.cuStreamSynchronize(own));
     EXPECT_EQ(read<std::uint32_t>(data, 1)[0], 2u);

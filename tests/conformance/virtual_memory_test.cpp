@@ -9,7 +9,8 @@ class VirtualMemory : public ContextTest {
         properties.location.id = device;
         access.location = properties.location;
         access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-        const CUresult result = cu.cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+        const CUresult result =
+            cu.cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
         if (result == CUDA_ERROR_NOT_SUPPORTED) GTEST_SKIP() << "virtual memory management is not supported";
         ASSERT_OK(result);
         ASSERT_GT(granularity, 0u);
@@ -104,7 +105,8 @@ TEST_F(VirtualMemory, bad_arguments_are_refused) {
     EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuMemUnmap(0x100000000000ull, granularity));
     size_t total = 0;
     ASSERT_OK(cu.cuDeviceTotalMem_v2(&total, device));
-    EXPECT_EQ(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemCreate(&handle, (total / granularity + 1) * granularity, &properties, 0));
+    EXPECT_EQ(CUDA_ERROR_OUT_OF_MEMORY,
+              cu.cuMemCreate(&handle, (total / granularity + 1) * granularity, &properties, 0));
 }
 
 TEST_F(VirtualMemory, a_requested_address_is_honoured) {

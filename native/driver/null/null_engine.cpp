@@ -1,5 +1,5 @@
-// The engine's interface without execution, so that the software GPU's driver runs on top: programs know their entries and
-// variables, launches end at once. Initial values of variables are zero.
+// The engine's interface without execution, so that the software GPU's driver runs on top: programs know their entries
+// and variables, launches end at once. Initial values of variables are zero.
 #include "driver/null/scan.h"
 #include "swgpu/engine/engine.h"
 
@@ -17,7 +17,8 @@ const std::vector<ptx::VariableInfo>& Program::variables() const { return impl_-
 const std::vector<std::string>& Program::undefined() const { return impl_->undefined; }
 
 Result<std::shared_ptr<const Program>> compile(std::string_view ptx, const CompileOptions&) {
-    if (ptx.find(".version") == std::string_view::npos) return Status::error(ErrorCode::invalid_argument, "line 1: no .version");
+    if (ptx.find(".version") == std::string_view::npos)
+        return Status::error(ErrorCode::invalid_argument, "line 1: no .version");
     auto impl = std::make_unique<Program::Impl>();
     impl->scan = nulldriver::scan_ptx(ptx);
     return std::shared_ptr<const Program>(std::make_shared<Program>(std::move(impl)));
@@ -49,7 +50,9 @@ Result<std::shared_ptr<const Module>> Module::load(std::shared_ptr<const Program
 }
 
 const Program& Module::program() const { return *impl_->program; }
-std::vector<uint8_t> Module::initial_image(size_t index) const { return std::vector<uint8_t>(program().variables()[index].size_bytes); }
+std::vector<uint8_t> Module::initial_image(size_t index) const {
+    return std::vector<uint8_t>(program().variables()[index].size_bytes);
+}
 std::shared_ptr<const Kernel> Module::kernel(std::string_view) const { return std::make_shared<const Kernel>(); }
 
 std::string_view to_string(FaultKind) { return "none"; }

@@ -1,5 +1,5 @@
-// Launches of the null driver: counted, not executed. One kernel does something: weft_bench_stamp stores the monotonic clock in
-// nanoseconds where its first parameter points, so that a benchmark can tell when a launch arrived.
+// Launches of the null driver: counted, not executed. One kernel does something: weft_bench_stamp stores the monotonic
+// clock in nanoseconds where its first parameter points, so that a benchmark can tell when a launch arrived.
 #include <time.h>
 
 #include <atomic>
@@ -36,7 +36,8 @@ void stamp(std::span<const std::uint8_t> parameters) {
 
 CUresult start_launch(const LaunchRequest& request) {
     launches.fetch_add(1, std::memory_order_relaxed);
-    if (request.function.info.name == "weft_bench_stamp") [[unlikely]] stamp(request.parameters);
+    if (request.function.info.name == "weft_bench_stamp") [[unlikely]]
+        stamp(request.parameters);
     return CUDA_SUCCESS;
 }
 

@@ -10,7 +10,9 @@
 namespace weft::nulldriver {
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '.' || c == '%'; }
+bool is_word(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '.' || c == '%';
+}
 
 // Words and single punctuation marks; comments and strings are skipped.
 class Tokens {
@@ -60,9 +62,10 @@ class Tokens {
 };
 
 std::optional<std::uint32_t> type_bytes(std::string_view token) {
-    constexpr std::array<std::pair<std::string_view, std::uint32_t>, 20> kTypes{{
-        {".b8", 1}, {".u8", 1}, {".s8", 1}, {".b16", 2}, {".u16", 2}, {".s16", 2}, {".f16", 2}, {".bf16", 2}, {".b32", 4}, {".u32", 4},
-        {".s32", 4}, {".f32", 4}, {".f16x2", 4}, {".b64", 8}, {".u64", 8}, {".s64", 8}, {".f64", 8}, {".b128", 16}, {".texref", 8}, {".samplerref", 8}}};
+    constexpr std::array<std::pair<std::string_view, std::uint32_t>, 20> kTypes{
+        {{".b8", 1},   {".u8", 1},  {".s8", 1},  {".b16", 2},   {".u16", 2},    {".s16", 2},       {".f16", 2},
+         {".bf16", 2}, {".b32", 4}, {".u32", 4}, {".s32", 4},   {".f32", 4},    {".f16x2", 4},     {".b64", 8},
+         {".u64", 8},  {".s64", 8}, {".f64", 8}, {".b128", 16}, {".texref", 8}, {".samplerref", 8}}};
     for (const auto& [name, bytes] : kTypes) {
         if (name == token) return bytes;
     }
@@ -125,12 +128,14 @@ std::string_view scan_parameters(Tokens& tokens, ptx::FunctionInfo* info) {
     std::uint32_t offset = 0;
     std::string_view end;
     do {
-        // `.ptr ... .align N` states the pointee's alignment, not the parameter's; parameters here are aligned to their own size at least.
+        // `.ptr ... .align N` states the pointee's alignment, not the parameter's; parameters here are aligned to their
+        // own size at least.
         const Declared declared = declaration(tokens);
         end = declared.ended_by;
         if (declared.name.empty()) continue;
         const auto size = static_cast<std::uint32_t>(declared.size);
-        const std::uint32_t align = size <= 8 && (size & (size - 1)) == 0 && size > 0 ? size : std::max(1u, declared.align);
+        const std::uint32_t align =
+            size <= 8 && (size & (size - 1)) == 0 && size > 0 ? size : std::max(1u, declared.align);
         offset = (offset + align - 1) / align * align;
         info->parameters.push_back({declared.name, offset, size, align, false});
         offset += size;
@@ -190,7 +195,8 @@ Scan scan_ptx(std::string_view text) {
         } else if (token == "{") {
             tokens.skip_body();  // of a device function
         } else if (token == ".global" || token == ".const") {
-            scan_variable(tokens, token == ".global" ? ptx::VariableSpace::global : ptx::VariableSpace::constant, &scan);
+            scan_variable(tokens, token == ".global" ? ptx::VariableSpace::global : ptx::VariableSpace::constant,
+                          &scan);
         }
     }
     return scan;

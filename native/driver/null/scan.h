@@ -1,5 +1,5 @@
-// Reads the entries, their parameters and the variables of a PTX text by a light scan: enough to load a module and to pack
-// launches, without understanding the code. Lenient: what it does not recognise is skipped.
+// Reads the entries, their parameters and the variables of a PTX text by a light scan: enough to load a module and to
+// pack launches, without understanding the code. Lenient: what it does not recognise is skipped.
 #pragma once
 
 #include <string_view>

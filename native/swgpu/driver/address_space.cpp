@@ -1,4 +1,5 @@
-// Ordered maps under a reader-writer lock: the engine asks about once per kernel, worker and allocation, and caches the answer.
+// Ordered maps under a reader-writer lock: the engine asks about once per kernel, worker and allocation, and caches the
+// answer.
 #include "swgpu/driver/address_space.h"
 
 #include <algorithm>
@@ -146,7 +147,8 @@ std::optional<engine::MemoryRange> AddressSpace::extent(std::uint64_t address) c
     if (entry == allocations_.end()) return std::nullopt;
     if (entry->second.noted) {
         auto note = notes_.upper_bound(address);
-        if (note != notes_.begin() && (--note)->second > address) return engine::MemoryRange{note->first, note->second, true};
+        if (note != notes_.begin() && (--note)->second > address)
+            return engine::MemoryRange{note->first, note->second, true};
     }
     return engine::MemoryRange{entry->second.start, entry->second.end(), entry->second.writable};
 }

@@ -1,6 +1,6 @@
-// Which addresses are memory that the driver knows: device allocations, mapped extents, module globals, page-locked host memory. One
-// for all devices, since addressing is unified. Pure bookkeeping with its own lock; it maps and frees nothing itself.
-// Bounds are exact to the byte. Design note: docs/design/software-gpu-driver.md.
+// Which addresses are memory that the driver knows: device allocations, mapped extents, module globals, page-locked
+// host memory. One for all devices, since addressing is unified. Pure bookkeeping with its own lock; it maps and frees
+// nothing itself. Bounds are exact to the byte. Design note: docs/design/software-gpu-driver.md.
 #pragma once
 
 #include <atomic>
@@ -20,14 +20,14 @@ struct Allocation {
     std::uint64_t start = 0;
     std::uint64_t size = 0;
     MemoryKind kind = MemoryKind::device;
-    bool readable = true;        // a mapping is neither until cuMemSetAccess
+    bool readable = true;  // a mapping is neither until cuMemSetAccess
     bool writable = true;
-    bool noted = false;          // mapping: only noted ranges inside are accessible
+    bool noted = false;  // mapping: only noted ranges inside are accessible
     int device = 0;
-    unsigned flags = 0;          // host memory: the flags of its call
-    std::uint64_t context = 0;   // handle of the context it was made in; 0: none
-    std::uint64_t backing = 0;   // mapping: handle of its memory; device memory: bytes it takes of the device
-    std::uint64_t id = 0;        // CU_POINTER_ATTRIBUTE_BUFFER_ID
+    unsigned flags = 0;         // host memory: the flags of its call
+    std::uint64_t context = 0;  // handle of the context it was made in; 0: none
+    std::uint64_t backing = 0;  // mapping: handle of its memory; device memory: bytes it takes of the device
+    std::uint64_t id = 0;       // CU_POINTER_ATTRIBUTE_BUFFER_ID
 
     std::uint64_t end() const { return start + size; }
     bool is_host() const { return kind == MemoryKind::host || kind == MemoryKind::registered; }

@@ -39,7 +39,9 @@ CUresult named(CUcontext handle, Ref<Context>* context) {
 
 }  // namespace
 
-WEFT_API CUresult cuCtxCreate_v2(CUcontext* out, unsigned int flags, CUdevice device) { return create(out, flags, device); }
+WEFT_API CUresult cuCtxCreate_v2(CUcontext* out, unsigned int flags, CUdevice device) {
+    return create(out, flags, device);
+}
 
 WEFT_API CUresult cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam*, int count, unsigned int flags, CUdevice device) {
     if (count != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
@@ -213,7 +215,8 @@ WEFT_API CUresult cuCtxDisablePeerAccess(CUcontext peer) {
     return find<Context>(peer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-// --- primary contexts ---------------------------------------------------------------------------------------------------
+// --- primary contexts
+// ---------------------------------------------------------------------------------------------------
 
 WEFT_API CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice number) {
     WEFT_TRY(check_ready());
@@ -282,4 +285,6 @@ WEFT_API CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice number, unsigned int fl
     return CUDA_SUCCESS;
 }
 
-WEFT_API CUresult cuDevicePrimaryCtxSetFlags(CUdevice number, unsigned int flags) { return cuDevicePrimaryCtxSetFlags_v2(number, flags); }
+WEFT_API CUresult cuDevicePrimaryCtxSetFlags(CUdevice number, unsigned int flags) {
+    return cuDevicePrimaryCtxSetFlags_v2(number, flags);
+}

@@ -1,4 +1,5 @@
-// Copies. A device side is checked at the call (CUDA_ERROR_INVALID_VALUE); which side is page-locked decides when the call returns.
+// Copies. A device side is checked at the call (CUDA_ERROR_INVALID_VALUE); which side is page-locked decides when the
+// call returns.
 #include "swgpu/driver/api.h"
 #include "swgpu/driver/copy.h"
 
@@ -6,8 +7,8 @@ using namespace weft::swdriver;
 
 namespace {
 
-constexpr std::uint64_t kInlineBytes = 64 << 10;        // done by the caller if the stream is idle
-constexpr std::uint64_t kStagedBytes = 1 << 20;         // pageable source of a busy stream, taken at the call
+constexpr std::uint64_t kInlineBytes = 64 << 10;  // done by the caller if the stream is idle
+constexpr std::uint64_t kStagedBytes = 1 << 20;   // pageable source of a busy stream, taken at the call
 enum class Way { wait, async };
 
 bool page_locked(std::uint64_t address, std::uint64_t size) {
@@ -23,7 +24,9 @@ Side unified_side(CUdeviceptr address) {
     return {.address = address, .device = allocation && !allocation->is_host()};
 }
 
-std::uint64_t span(const Side& side, const Box& box) { return side.row(box.height - 1, box.depth - 1) + box.width - side.address; }
+std::uint64_t span(const Side& side, const Box& box) {
+    return side.row(box.height - 1, box.depth - 1) + box.width - side.address;
+}
 
 void stage(CopyOperation& copy) {
     copy.staged.resize(copy.box.bytes());
@@ -56,7 +59,8 @@ CUresult submit(CUstream handle, Side to, Side from, Box box, Way way) {
     copy->from = from;
     copy->box = box;
     if (pageable_source && !wait && !stream->idle()) {
-        // The data are taken at the call; where they are too many to keep, the call lasts until the stream has read them.
+        // The data are taken at the call; where they are too many to keep, the call lasts until the stream has read
+        // them.
         if (box.bytes() <= kStagedBytes) {
             stage(*copy);
         } else {
@@ -72,7 +76,9 @@ CUresult submit(CUstream handle, Side to, Side from, Box box, Way way) {
     return stream->context().status();
 }
 
-CUresult submit_1d(CUstream stream, Side to, Side from, size_t size, Way way) { return submit(stream, to, from, Box{.width = size}, way); }
+CUresult submit_1d(CUstream stream, Side to, Side from, size_t size, Way way) {
+    return submit(stream, to, from, Box{.width = size}, way);
+}
 
 // One side of a 2D or 3D descriptor. Arrays are not supported.
 CUresult described_side(CUmemorytype type, const void* host, CUdeviceptr device, Side* side) {
@@ -147,13 +153,14 @@ WEFT_API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, C
     WEFT_TRY(check_ready());
     return submit_1d(stream, unified_side(to), unified_side(from), size, Way::async);
 }
-WEFT_API CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size) {
+WEFT_API CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                               size_t size) {
     WEFT_TRY(check_ready());
     if (!find<Context>(to_context) || !find<Context>(from_context)) return CUDA_ERROR_INVALID_CONTEXT;
     return submit_1d(nullptr, device_side(to), device_side(from), size, Way::wait);
 }
-WEFT_API CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
-                                    CUstream stream) {
+WEFT_API CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                                    size_t size, CUstream stream) {
     WEFT_TRY(check_ready());
     if (!find<Context>(to_context) || !find<Context>(from_context)) return CUDA_ERROR_INVALID_CONTEXT;
     return submit_1d(stream, device_side(to), device_side(from), size, Way::async);
@@ -161,16 +168,21 @@ WEFT_API CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdevi
 
 WEFT_API CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) { return copy_2d(copy, nullptr, Way::wait); }
 WEFT_API CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) { return copy_2d(copy, nullptr, Way::wait); }
-WEFT_API CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) { return copy_2d(copy, stream, Way::async); }
+WEFT_API CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
+    return copy_2d(copy, stream, Way::async);
+}
 WEFT_API CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) { return copy_3d(copy, nullptr, Way::wait); }
-WEFT_API CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) { return copy_3d(copy, stream, Way::async); }
+WEFT_API CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
+    return copy_3d(copy, stream, Way::async);
+}
 
-// --- fills --------------------------------------------------------------------------------------------------------------
+// --- fills
+// --------------------------------------------------------------------------------------------------------------
 
 namespace {
 
-CUresult fill(CUstream handle, CUdeviceptr to, std::uint64_t pitch, std::uint32_t pattern, std::uint32_t unit, std::uint64_t count,
-              std::uint64_t height) {
+CUresult fill(CUstream handle, CUdeviceptr to, std::uint64_t pitch, std::uint32_t pattern, std::uint32_t unit,
+              std::uint64_t count, std::uint64_t height) {
     WEFT_ENTER(entry);
     Ref<Stream> stream;
     WEFT_TRY(resolve_stream(entry, handle, &stream));
@@ -190,9 +202,15 @@ CUresult fill(CUstream handle, CUdeviceptr to, std::uint64_t pitch, std::uint32_
 
 }  // namespace
 
-WEFT_API CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count) { return fill(nullptr, to, 0, value, 1, count, 1); }
-WEFT_API CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count) { return fill(nullptr, to, 0, value, 2, count, 1); }
-WEFT_API CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t count) { return fill(nullptr, to, 0, value, 4, count, 1); }
+WEFT_API CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count) {
+    return fill(nullptr, to, 0, value, 1, count, 1);
+}
+WEFT_API CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count) {
+    return fill(nullptr, to, 0, value, 2, count, 1);
+}
+WEFT_API CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t count) {
+    return fill(nullptr, to, 0, value, 4, count, 1);
+}
 WEFT_API CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
     return fill(stream, to, 0, value, 1, count, 1);
 }
@@ -211,12 +229,15 @@ WEFT_API CUresult cuMemsetD2D16_v2(CUdeviceptr to, size_t pitch, unsigned short 
 WEFT_API CUresult cuMemsetD2D32_v2(CUdeviceptr to, size_t pitch, unsigned int value, size_t width, size_t height) {
     return fill(nullptr, to, pitch, value, 4, width, height);
 }
-WEFT_API CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream) {
+WEFT_API CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height,
+                                    CUstream stream) {
     return fill(stream, to, pitch, value, 1, width, height);
 }
-WEFT_API CUresult cuMemsetD2D16Async(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height, CUstream stream) {
+WEFT_API CUresult cuMemsetD2D16Async(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height,
+                                     CUstream stream) {
     return fill(stream, to, pitch, value, 2, width, height);
 }
-WEFT_API CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned int value, size_t width, size_t height, CUstream stream) {
+WEFT_API CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned int value, size_t width, size_t height,
+                                     CUstream stream) {
     return fill(stream, to, pitch, value, 4, width, height);
 }

@@ -90,7 +90,9 @@ WEFT_API CUresult cuDeviceGetByPCIBusId(CUdevice* out, const char* id) {
         domain = function = 0;
         if (std::sscanf(id, "%x:%x.%x", &bus, &device_number, &function) < 2) return CUDA_ERROR_INVALID_VALUE;
     }
-    Device* device = bus > 0 && domain == 0 && device_number == 0 && function == 0 ? find_device(static_cast<int>(bus) - 1) : nullptr;
+    Device* device = bus > 0 && domain == 0 && device_number == 0 && function == 0
+                         ? find_device(static_cast<int>(bus) - 1)
+                         : nullptr;
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     *out = device->ordinal;
     return CUDA_SUCCESS;
@@ -129,7 +131,8 @@ WEFT_API CUresult cuDeviceCanAccessPeer(int* can, CUdevice number, CUdevice peer
     return CUDA_SUCCESS;
 }
 
-WEFT_API CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice number, CUdevice peer_number) {
+WEFT_API CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice number,
+                                          CUdevice peer_number) {
     Device* device = nullptr;
     Device* peer = nullptr;
     WEFT_TRY(need_device(number, value, &device));

@@ -17,8 +17,10 @@ CUresult elapsed(float* milliseconds, CUevent start_handle, CUevent end_handle) 
     const Ref<Marker> first = driver().scheduler.last_record(*start);
     const Ref<Marker> last = driver().scheduler.last_record(*end);
     if (!first || !last) return CUDA_ERROR_INVALID_HANDLE;
-    if (!first->done.load(std::memory_order_acquire) || !last->done.load(std::memory_order_acquire)) return CUDA_ERROR_NOT_READY;
-    *milliseconds = static_cast<float>(static_cast<double>(static_cast<std::int64_t>(last->time_ns - first->time_ns)) / 1e6);
+    if (!first->done.load(std::memory_order_acquire) || !last->done.load(std::memory_order_acquire))
+        return CUDA_ERROR_NOT_READY;
+    *milliseconds =
+        static_cast<float>(static_cast<double>(static_cast<std::int64_t>(last->time_ns - first->time_ns)) / 1e6);
     return CUDA_SUCCESS;
 }
 
@@ -27,7 +29,8 @@ CUresult elapsed(float* milliseconds, CUevent start_handle, CUevent end_handle) 
 WEFT_API CUresult cuEventCreate(CUevent* out, unsigned int flags) {
     WEFT_ENTER(entry);
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if ((flags & CU_EVENT_INTERPROCESS) != 0) return (flags & CU_EVENT_DISABLE_TIMING) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CU_EVENT_INTERPROCESS) != 0)
+        return (flags & CU_EVENT_DISABLE_TIMING) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     if ((flags & ~kEventFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
     Ref<Event> event(new Event(entry.context, flags));
     HandleTable::instance().insert(event.get());
@@ -72,9 +75,14 @@ WEFT_API CUresult cuEventSynchronize(CUevent handle) {
     const Ref<Event> event = find<Event>(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     const Ref<Marker> marker = driver().scheduler.last_record(*event);
-    if (marker && !marker->done.load(std::memory_order_acquire)) driver().scheduler.wait(*marker->stream, marker->sequence);
+    if (marker && !marker->done.load(std::memory_order_acquire))
+        driver().scheduler.wait(*marker->stream, marker->sequence);
     return event->context().status();
 }
 
-WEFT_API CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) { return elapsed(milliseconds, start, end); }
-WEFT_API CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) { return elapsed(milliseconds, start, end); }
+WEFT_API CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+    return elapsed(milliseconds, start, end);
+}
+WEFT_API CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
+    return elapsed(milliseconds, start, end);
+}

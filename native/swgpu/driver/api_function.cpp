@@ -33,7 +33,8 @@ WEFT_API CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute,
     Target target;
     WEFT_TRY(need_target(handle, value, &entry, &target));
     const Device& device = entry.device();
-    return get_attribute(target.info(), target.settings(), device.capability_major * 10 + device.capability_minor, attribute, value);
+    return get_attribute(target.info(), target.settings(), device.capability_major * 10 + device.capability_minor,
+                         attribute, value);
 }
 
 WEFT_API CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value) {
@@ -47,7 +48,8 @@ WEFT_API CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config) {
     Entry entry;
     Target target;
     WEFT_TRY(need_target(handle, &config, &entry, &target));
-    return config >= CU_FUNC_CACHE_PREFER_NONE && config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return config >= CU_FUNC_CACHE_PREFER_NONE && config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS
+                                                                                       : CUDA_ERROR_INVALID_VALUE;
 }
 
 WEFT_API CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config) {
@@ -104,10 +106,11 @@ WEFT_API CUresult cuFuncLoad(CUfunction handle) {
     return target.function->kernel() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// --- occupancy ----------------------------------------------------------------------------------------------------------
+// --- occupancy
+// ----------------------------------------------------------------------------------------------------------
 
-WEFT_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction handle, int block_size, size_t dynamic_shared,
-                                                                       unsigned int flags) {
+WEFT_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction handle, int block_size,
+                                                                       size_t dynamic_shared, unsigned int flags) {
     Entry entry;
     Target target;
     WEFT_TRY(need_target(handle, blocks, &entry, &target));
@@ -116,12 +119,14 @@ WEFT_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* bloc
     return CUDA_SUCCESS;
 }
 
-WEFT_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int block_size, size_t dynamic_shared) {
+WEFT_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int block_size,
+                                                              size_t dynamic_shared) {
     return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, handle, block_size, dynamic_shared, 0);
 }
 
-WEFT_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block_size, CUfunction handle, CUoccupancyB2DSize shared_of,
-                                                            size_t dynamic_shared, int limit, unsigned int flags) {
+WEFT_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block_size, CUfunction handle,
+                                                            CUoccupancyB2DSize shared_of, size_t dynamic_shared,
+                                                            int limit, unsigned int flags) {
     Entry entry;
     Target target;
     WEFT_TRY(need_target(handle, min_grid, &entry, &target));
@@ -146,12 +151,13 @@ WEFT_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* 
     return CUDA_SUCCESS;
 }
 
-WEFT_API CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block_size, CUfunction handle, CUoccupancyB2DSize shared_of,
-                                                   size_t dynamic_shared, int limit) {
+WEFT_API CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block_size, CUfunction handle,
+                                                   CUoccupancyB2DSize shared_of, size_t dynamic_shared, int limit) {
     return cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, block_size, handle, shared_of, dynamic_shared, limit, 0);
 }
 
-WEFT_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handle, int blocks, int block_size) {
+WEFT_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handle, int blocks,
+                                                          int block_size) {
     Entry entry;
     Target target;
     WEFT_TRY(need_target(handle, bytes, &entry, &target));
@@ -177,6 +183,7 @@ WEFT_API CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
     int processors = 0;
     entry.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &processors);
     const int threads = static_cast<int>(config->blockDimX * config->blockDimY * config->blockDimZ);
-    *clusters = threads > 0 ? active_blocks(target.info(), target.settings(), threads, config->sharedMemBytes) * processors : 0;
+    *clusters =
+        threads > 0 ? active_blocks(target.info(), target.settings(), threads, config->sharedMemBytes) * processors : 0;
     return CUDA_SUCCESS;
 }

@@ -1,4 +1,5 @@
-// Launches. The configuration is checked at the call; what happens inside the kernel is the scheduler's and the engine's.
+// Launches. The configuration is checked at the call; what happens inside the kernel is the scheduler's and the
+// engine's.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -47,7 +48,8 @@ CUresult read_attributes(const CUlaunchConfig& config, Attributes* read) {
                 if (attribute.value.deviceUpdatableKernelNode.deviceUpdatable != 0) return CUDA_ERROR_NOT_SUPPORTED;
                 break;
             default:
-                if (attribute.id < 0 || attribute.id > CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE) return CUDA_ERROR_INVALID_VALUE;
+                if (attribute.id < 0 || attribute.id > CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE)
+                    return CUDA_ERROR_INVALID_VALUE;
         }
     }
     return CUDA_SUCCESS;
@@ -55,26 +57,34 @@ CUresult read_attributes(const CUlaunchConfig& config, Attributes* read) {
 
 CUresult check_dimensions(const CUlaunchConfig& config, const Function& function, const FunctionSettings& settings) {
     const auto zero = [](unsigned x, unsigned y, unsigned z) { return x == 0 || y == 0 || z == 0; };
-    if (zero(config.gridDimX, config.gridDimY, config.gridDimZ) || zero(config.blockDimX, config.blockDimY, config.blockDimZ)) {
+    if (zero(config.gridDimX, config.gridDimY, config.gridDimZ) ||
+        zero(config.blockDimX, config.blockDimY, config.blockDimZ)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (config.gridDimX > kMaxGridX || config.gridDimY > kMaxGridY || config.gridDimZ > kMaxGridZ) return CUDA_ERROR_INVALID_VALUE;
-    if (config.blockDimX > kMaxBlockX || config.blockDimY > kMaxBlockY || config.blockDimZ > kMaxBlockZ) return CUDA_ERROR_INVALID_VALUE;
+    if (config.gridDimX > kMaxGridX || config.gridDimY > kMaxGridY || config.gridDimZ > kMaxGridZ)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (config.blockDimX > kMaxBlockX || config.blockDimY > kMaxBlockY || config.blockDimZ > kMaxBlockZ)
+        return CUDA_ERROR_INVALID_VALUE;
     const unsigned threads = config.blockDimX * config.blockDimY * config.blockDimZ;
     if (threads > static_cast<unsigned>(max_threads(function.info))) return CUDA_ERROR_INVALID_VALUE;
     const auto& required = function.info.required_block;
-    if (required[0] != 0 && (config.blockDimX != required[0] || config.blockDimY != std::max(1u, required[1]) || config.blockDimZ != std::max(1u, required[2]))) {
+    if (required[0] != 0 && (config.blockDimX != required[0] || config.blockDimY != std::max(1u, required[1]) ||
+                             config.blockDimZ != std::max(1u, required[2]))) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (config.sharedMemBytes > static_cast<unsigned>(max_dynamic_shared(function.info, settings))) return CUDA_ERROR_INVALID_VALUE;
+    if (config.sharedMemBytes > static_cast<unsigned>(max_dynamic_shared(function.info, settings)))
+        return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 
-CUresult check_cooperative(const CUlaunchConfig& config, const Function& function, const FunctionSettings& settings, const Device& device) {
+CUresult check_cooperative(const CUlaunchConfig& config, const Function& function, const FunctionSettings& settings,
+                           const Device& device) {
     int processors = 0;
     device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &processors);
     const int threads = static_cast<int>(config.blockDimX * config.blockDimY * config.blockDimZ);
-    const std::uint64_t room = static_cast<std::uint64_t>(active_blocks(function.info, settings, threads, config.sharedMemBytes)) * static_cast<unsigned>(processors);
+    const std::uint64_t room =
+        static_cast<std::uint64_t>(active_blocks(function.info, settings, threads, config.sharedMemBytes)) *
+        static_cast<unsigned>(processors);
     const std::uint64_t blocks = std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
     return blocks <= room ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 }
@@ -117,8 +127,8 @@ CUresult pack(const weft::ptx::FunctionInfo& info, void** pointers, void** extra
     return CUDA_SUCCESS;
 }
 
-CUresult submit(const CUlaunchConfig& config, Function& function, const Ref<Stream>& stream, const Attributes& attributes, void** pointers,
-                void** extra) {
+CUresult submit(const CUlaunchConfig& config, Function& function, const Ref<Stream>& stream,
+                const Attributes& attributes, void** pointers, void** extra) {
     std::uint8_t small[512];
     std::vector<std::uint8_t> large;
     std::uint8_t* packed = small;
@@ -161,9 +171,9 @@ CUresult launch(const CUlaunchConfig& config, CUfunction handle, Attributes attr
 
 }  // namespace
 
-WEFT_API CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
-                                 unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream, void** pointers,
-                                 void** extra) {
+WEFT_API CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                                 unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                                 unsigned int shared_bytes, CUstream stream, void** pointers, void** extra) {
     const CUlaunchConfig config{grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, nullptr, 0};
     return launch(config, function, {}, pointers, extra);
 }
@@ -176,9 +186,10 @@ WEFT_API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction func
     return launch(*config, function, std::move(attributes), pointers, extra);
 }
 
-WEFT_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                                            unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
-                                            CUstream stream, void** pointers) {
+WEFT_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                            unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                            unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                            void** pointers) {
     const CUlaunchConfig config{grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, nullptr, 0};
     Attributes attributes;
     attributes.cooperative = true;

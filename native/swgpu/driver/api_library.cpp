@@ -15,7 +15,8 @@ CUresult load(CUlibrary* out, const void* image, std::size_t size, JitOptions op
     if (out == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
     WEFT_TRY(options.check());
     const Device& device = *driver().devices[0];  // all devices have the same capability
-    Loaded loaded = load_image(image, size, static_cast<unsigned>(device.capability_major * 10 + device.capability_minor));
+    Loaded loaded =
+        load_image(image, size, static_cast<unsigned>(device.capability_major * 10 + device.capability_minor));
     options.report(loaded.result, loaded.log);
     log_failed_load(loaded, options);
     WEFT_TRY(loaded.result);
@@ -35,8 +36,8 @@ CUresult need(H handle, const void* out, Ref<T>* object) {
 
 }  // namespace
 
-WEFT_API CUresult cuLibraryLoadData(CUlibrary* out, const void* code, CUjit_option* jit_options, void** jit_values, unsigned int jit_count,
-                                    CUlibraryOption*, void**, unsigned int) {
+WEFT_API CUresult cuLibraryLoadData(CUlibrary* out, const void* code, CUjit_option* jit_options, void** jit_values,
+                                    unsigned int jit_count, CUlibraryOption*, void**, unsigned int) {
     WEFT_TRY(check_ready());
     return load(out, code, 0, JitOptions(jit_count, jit_options, jit_values));
 }
@@ -112,7 +113,8 @@ WEFT_API CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* size, CUlibr
     return CUDA_ERROR_NOT_FOUND;  // managed memory is not offered, so no variable is of that kind
 }
 
-// --- kernels ------------------------------------------------------------------------------------------------------------
+// --- kernels
+// ------------------------------------------------------------------------------------------------------------
 
 WEFT_API CUresult cuKernelGetFunction(CUfunction* out, CUkernel handle) {
     WEFT_ENTER(entry);
@@ -146,7 +148,8 @@ WEFT_API CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribut
     WEFT_TRY(need(handle, value, &kernel));
     const Device* device = find_device(number);
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    return get_attribute(kernel->info, kernel->settings, device->capability_major * 10 + device->capability_minor, attribute, value);
+    return get_attribute(kernel->info, kernel->settings, device->capability_major * 10 + device->capability_minor,
+                         attribute, value);
 }
 
 WEFT_API CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle, CUdevice number) {

@@ -10,7 +10,8 @@ using namespace weft::swdriver;
 
 namespace weft::swdriver {
 
-std::optional<std::uint64_t> allocate_device(Device& device, const Context& context, std::uint64_t size, MemoryKind kind) {
+std::optional<std::uint64_t> allocate_device(Device& device, const Context& context, std::uint64_t size,
+                                             MemoryKind kind) {
     auto address = device.memory.allocate(size);
     if (!address) return std::nullopt;
     Allocation allocation{.start = *address, .size = size, .kind = kind};
@@ -32,7 +33,8 @@ void free_allocation(const Allocation& allocation) {
         case MemoryKind::device:
         case MemoryKind::global: free_device(allocation.start, allocation.kind); break;
         case MemoryKind::host:
-            if (driver().space.remove(allocation.start, MemoryKind::host)) munmap(reinterpret_cast<void*>(allocation.start), allocation.size);
+            if (driver().space.remove(allocation.start, MemoryKind::host))
+                munmap(reinterpret_cast<void*>(allocation.start), allocation.size);
             break;
         case MemoryKind::registered: driver().space.remove(allocation.start, MemoryKind::registered); break;
         case MemoryKind::mapping: break;  // belongs to no context
@@ -43,8 +45,10 @@ void free_allocation(const Allocation& allocation) {
 
 namespace {
 
-constexpr unsigned kHostAllocFlags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+constexpr unsigned kHostAllocFlags =
+    CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                                    CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 
 // Gives device memory back when the stream gets there.
 struct FreeOperation final : WorkOperation {
@@ -75,7 +79,8 @@ WEFT_API CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t size) {
     return CUDA_SUCCESS;
 }
 
-WEFT_API CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, size_t height, unsigned int element_bytes) {
+WEFT_API CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
+                                     unsigned int element_bytes) {
     if (out == nullptr || pitch == nullptr || width == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
     if (element_bytes != 4 && element_bytes != 8 && element_bytes != 16) return CUDA_ERROR_INVALID_VALUE;
     const size_t padded = (width + kAllocationAlignment - 1) / kAllocationAlignment * kAllocationAlignment;
@@ -89,7 +94,8 @@ WEFT_API CUresult cuMemFree_v2(CUdeviceptr address) {
     WEFT_ENTER(entry);
     if (address == 0) return CUDA_SUCCESS;
     const auto allocation = driver().space.find(address);
-    if (!allocation || allocation->start != address || allocation->kind != MemoryKind::device) return CUDA_ERROR_INVALID_VALUE;
+    if (!allocation || allocation->start != address || allocation->kind != MemoryKind::device)
+        return CUDA_ERROR_INVALID_VALUE;
     synchronize(*entry.context);
     return free_device(address, MemoryKind::device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -116,12 +122,14 @@ WEFT_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     Ref<Stream> stream;
     WEFT_TRY(resolve_stream(entry, handle, &stream));
     const auto allocation = driver().space.find(address);
-    if (!allocation || allocation->start != address || allocation->kind != MemoryKind::device) return CUDA_ERROR_INVALID_VALUE;
+    if (!allocation || allocation->start != address || allocation->kind != MemoryKind::device)
+        return CUDA_ERROR_INVALID_VALUE;
     driver().scheduler.enqueue(*stream, std::make_unique<FreeOperation>(address), true);
     return CUDA_SUCCESS;
 }
 
-// --- page-locked host memory -------------------------------------------------------------------------------------------
+// --- page-locked host memory
+// -------------------------------------------------------------------------------------------
 
 WEFT_API CUresult cuMemHostAlloc(void** out, size_t size, unsigned int flags) {
     WEFT_ENTER(entry);
@@ -142,7 +150,8 @@ WEFT_API CUresult cuMemAllocHost_v2(void** out, size_t size) { return cuMemHostA
 WEFT_API CUresult cuMemFreeHost(void* pointer) {
     WEFT_ENTER(entry);
     const auto allocation = driver().space.find(reinterpret_cast<std::uint64_t>(pointer));
-    if (!allocation || allocation->kind != MemoryKind::host || allocation->start != reinterpret_cast<std::uint64_t>(pointer)) {
+    if (!allocation || allocation->kind != MemoryKind::host ||
+        allocation->start != reinterpret_cast<std::uint64_t>(pointer)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     synchronize(*entry.context);
@@ -153,7 +162,8 @@ WEFT_API CUresult cuMemFreeHost(void* pointer) {
 WEFT_API CUresult cuMemHostRegister_v2(void* pointer, size_t size, unsigned int flags) {
     WEFT_ENTER(entry);
     if (pointer == nullptr || size == 0 || (flags & ~kRegisterFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    Allocation allocation{.start = reinterpret_cast<std::uint64_t>(pointer), .size = size, .kind = MemoryKind::registered};
+    Allocation allocation{
+        .start = reinterpret_cast<std::uint64_t>(pointer), .size = size, .kind = MemoryKind::registered};
     allocation.device = entry->device();
     allocation.writable = (flags & CU_MEMHOSTREGISTER_READ_ONLY) == 0;
     allocation.flags = flags;
@@ -164,7 +174,8 @@ WEFT_API CUresult cuMemHostRegister_v2(void* pointer, size_t size, unsigned int 
 WEFT_API CUresult cuMemHostUnregister(void* pointer) {
     WEFT_ENTER(entry);
     const auto allocation = driver().space.find(reinterpret_cast<std::uint64_t>(pointer));
-    if (!allocation || allocation->kind != MemoryKind::registered || allocation->start != reinterpret_cast<std::uint64_t>(pointer)) {
+    if (!allocation || allocation->kind != MemoryKind::registered ||
+        allocation->start != reinterpret_cast<std::uint64_t>(pointer)) {
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     }
     synchronize(*entry.context);
@@ -189,7 +200,8 @@ WEFT_API CUresult cuMemHostGetFlags(unsigned int* flags, void* pointer) {
     return CUDA_SUCCESS;
 }
 
-// --- addresses ----------------------------------------------------------------------------------------------------------
+// --- addresses
+// ----------------------------------------------------------------------------------------------------------
 
 WEFT_API CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
     WEFT_ENTER(entry);
@@ -218,11 +230,14 @@ CUcontext context_handle(const Allocation& allocation) {
     return nullptr;
 }
 
-CUresult pointer_attribute(void* data, CUpointer_attribute attribute, std::uint64_t address, const Allocation& allocation) {
-    const weft::engine::MemoryRange range = driver().space.extent(address).value_or(weft::engine::MemoryRange{allocation.start, allocation.end(), true});
+CUresult pointer_attribute(void* data, CUpointer_attribute attribute, std::uint64_t address,
+                           const Allocation& allocation) {
+    const weft::engine::MemoryRange range =
+        driver().space.extent(address).value_or(weft::engine::MemoryRange{allocation.start, allocation.end(), true});
     switch (attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, context_handle(allocation));
-        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put<unsigned>(data, allocation.is_host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            return put<unsigned>(data, allocation.is_host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put<CUdeviceptr>(data, address);
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
             if (!allocation.is_host()) return CUDA_ERROR_INVALID_VALUE;
@@ -238,7 +253,8 @@ CUresult pointer_attribute(void* data, CUpointer_attribute attribute, std::uint6
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put<unsigned long long>(data, 0);
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put<unsigned>(data, 0);
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-            return put<unsigned>(data, allocation.writable ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ);
+            return put<unsigned>(data, allocation.writable ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+                                                           : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ);
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put<void*>(data, nullptr);
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put<std::size_t>(data, allocation.size);
         case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put<std::uint64_t>(data, allocation.start);
@@ -272,13 +288,16 @@ WEFT_API CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribut
 }
 
 // An unknown address is no error here: its attributes read as zero, which is how programs tell ordinary host memory.
-WEFT_API CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
+WEFT_API CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
+                                         CUdeviceptr address) {
     WEFT_ENTER(entry);
     if (count == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto allocation = driver().space.find(address);
     for (unsigned i = 0; i < count; ++i) {
-        if (attributes[i] <= 0 || attributes[i] > CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL) return CUDA_ERROR_INVALID_VALUE;
-        const bool known = allocation && pointer_attribute(data[i], attributes[i], address, *allocation) == CUDA_SUCCESS;
+        if (attributes[i] <= 0 || attributes[i] > CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL)
+            return CUDA_ERROR_INVALID_VALUE;
+        const bool known =
+            allocation && pointer_attribute(data[i], attributes[i], address, *allocation) == CUDA_SUCCESS;
         if (known) continue;
         std::memset(data[i], 0, attribute_bytes(attributes[i]));
         if (!allocation && attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) put<int>(data[i], -2);

@@ -12,14 +12,17 @@ using namespace weft::swdriver;
 
 namespace {
 
-unsigned device_sm(const Device& device) { return static_cast<unsigned>(device.capability_major * 10 + device.capability_minor); }
+unsigned device_sm(const Device& device) {
+    return static_cast<unsigned>(device.capability_major * 10 + device.capability_minor);
+}
 
 CUresult load(const Entry& entry, CUmodule* out, const void* image, std::size_t size, JitOptions options) {
     if (out == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
     WEFT_TRY(options.check());
     Loaded loaded = load_image(image, size, device_sm(entry.device()));
     Ref<Module> module;
-    if (loaded.result == CUDA_SUCCESS) loaded.result = Module::create(*entry.context, loaded.program, &module, &loaded.log);
+    if (loaded.result == CUDA_SUCCESS)
+        loaded.result = Module::create(*entry.context, loaded.program, &module, &loaded.log);
     options.report(loaded.result, loaded.log);
     log_failed_load(loaded, options);
     WEFT_TRY(loaded.result);
@@ -46,12 +49,15 @@ CUresult read_image_file(const char* path, std::string* content) {
 
 }  // namespace weft::swdriver
 
-WEFT_API CUresult cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned int count, CUjit_option* options, void** values) {
+WEFT_API CUresult cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned int count, CUjit_option* options,
+                                     void** values) {
     WEFT_ENTER(entry);
     return load(entry, out, image, 0, JitOptions(count, options, values));
 }
 
-WEFT_API CUresult cuModuleLoadData(CUmodule* out, const void* image) { return cuModuleLoadDataEx(out, image, 0, nullptr, nullptr); }
+WEFT_API CUresult cuModuleLoadData(CUmodule* out, const void* image) {
+    return cuModuleLoadDataEx(out, image, 0, nullptr, nullptr);
+}
 WEFT_API CUresult cuModuleLoadFatBinary(CUmodule* out, const void* image) { return cuModuleLoadData(out, image); }
 
 WEFT_API CUresult cuModuleLoad(CUmodule* out, const char* path) {
@@ -118,7 +124,8 @@ WEFT_API CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
     return CUDA_SUCCESS;
 }
 
-// --- link ---------------------------------------------------------------------------------------------------------------
+// --- link
+// ---------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -144,7 +151,8 @@ CUresult add(LinkState& state, CUjitInputType type, const void* data, std::size_
     if (type == CU_JIT_INPUT_OBJECT || type == CU_JIT_INPUT_LIBRARY || type == CU_JIT_INPUT_NVVM) {
         return fail(state, CUDA_ERROR_NO_BINARY_FOR_GPU, "link: only PTX can be linked for a software GPU");
     }
-    if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY && type != CU_JIT_INPUT_CUBIN) return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY && type != CU_JIT_INPUT_CUBIN)
+        return CUDA_ERROR_INVALID_VALUE;
     Texts found = find_texts(data, size, state.device_sm);
     if (found.result != CUDA_SUCCESS) return fail(state, found.result, found.log);
     for (std::string_view text : found.texts) {
@@ -169,8 +177,8 @@ WEFT_API CUresult cuLinkCreate_v2(unsigned int count, CUjit_option* options, voi
     return CUDA_SUCCESS;
 }
 
-WEFT_API CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void* data, size_t size, const char*, unsigned int count,
-                                   CUjit_option* options, void** values) {
+WEFT_API CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void* data, size_t size, const char*,
+                                   unsigned int count, CUjit_option* options, void** values) {
     WEFT_ENTER(entry);
     const Ref<LinkState> state = find<LinkState>(handle);
     if (!state) return CUDA_ERROR_INVALID_HANDLE;
@@ -180,8 +188,8 @@ WEFT_API CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void
     return add(*state, type, data, size);
 }
 
-WEFT_API CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char* path, unsigned int count, CUjit_option* options,
-                                   void** values) {
+WEFT_API CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char* path, unsigned int count,
+                                   CUjit_option* options, void** values) {
     WEFT_ENTER(entry);
     const Ref<LinkState> state = find<LinkState>(handle);
     if (!state) return CUDA_ERROR_INVALID_HANDLE;

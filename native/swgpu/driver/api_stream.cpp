@@ -9,7 +9,8 @@ constexpr int kGreatestPriority = -5;
 
 CUresult create(CUstream* out, unsigned flags, int priority) {
     WEFT_ENTER(entry);
-    if (out == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     if (priority > 0) priority = 0;
     if (priority < kGreatestPriority) priority = kGreatestPriority;
     const auto role = (flags & CU_STREAM_NON_BLOCKING) != 0 ? Stream::Role::non_blocking : Stream::Role::blocking;
@@ -35,7 +36,8 @@ struct WriteValueOperation final : WorkOperation {
         if (wide) {
             __atomic_store_n(reinterpret_cast<std::uint64_t*>(address), value, __ATOMIC_RELEASE);
         } else {
-            __atomic_store_n(reinterpret_cast<std::uint32_t*>(address), static_cast<std::uint32_t>(value), __ATOMIC_RELEASE);
+            __atomic_store_n(reinterpret_cast<std::uint32_t*>(address), static_cast<std::uint32_t>(value),
+                             __ATOMIC_RELEASE);
         }
         return CUDA_SUCCESS;
     }
@@ -48,7 +50,8 @@ CUresult write_value(CUstream handle, CUdeviceptr address, std::uint64_t value, 
     Ref<Stream> stream;
     WEFT_TRY(resolve_stream(entry, handle, &stream));
     const std::uint64_t size = wide ? 8 : 4;
-    if ((flags & ~1u) != 0 || address % size != 0 || !driver().space.accessible(address, size, true)) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~1u) != 0 || address % size != 0 || !driver().space.accessible(address, size, true))
+        return CUDA_ERROR_INVALID_VALUE;
     auto operation = std::make_unique<WriteValueOperation>();
     operation->address = address;
     operation->value = value;
@@ -63,7 +66,8 @@ CUresult wait_value(CUstream handle, CUdeviceptr address, std::uint64_t value, u
     WEFT_TRY(resolve_stream(entry, handle, &stream));
     const std::uint64_t size = wide ? 8 : 4;
     const unsigned condition = flags & ~static_cast<unsigned>(CU_STREAM_WAIT_VALUE_FLUSH);
-    if (condition > CU_STREAM_WAIT_VALUE_NOR || address % size != 0 || !driver().space.accessible(address, size, false)) {
+    if (condition > CU_STREAM_WAIT_VALUE_NOR || address % size != 0 ||
+        !driver().space.accessible(address, size, false)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     auto operation = std::make_unique<WaitValueOperation>();
@@ -78,11 +82,14 @@ CUresult wait_value(CUstream handle, CUdeviceptr address, std::uint64_t value, u
 }  // namespace
 
 WEFT_API CUresult cuStreamCreate(CUstream* out, unsigned int flags) { return create(out, flags, 0); }
-WEFT_API CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int priority) { return create(out, flags, priority); }
+WEFT_API CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int priority) {
+    return create(out, flags, priority);
+}
 
 WEFT_API CUresult cuStreamDestroy_v2(CUstream handle) {
     WEFT_ENTER(entry);
-    if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
+    if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
+        return CUDA_ERROR_INVALID_HANDLE;
     const Ref<Stream> stream = HandleTable::instance().remove<Stream>(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     stream->context().forget_object(*stream);  // what is queued in it keeps it alive
@@ -176,12 +183,12 @@ WEFT_API CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* st
     return CUDA_SUCCESS;
 }
 
-WEFT_API CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*, const CUgraphNode**,
-                                            const CUgraphEdgeData**, size_t*) {
+WEFT_API CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                                            const CUgraphNode**, const CUgraphEdgeData**, size_t*) {
     return cuStreamIsCapturing(handle, status);
 }
-WEFT_API CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*, const CUgraphNode**,
-                                            size_t*) {
+WEFT_API CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                                            const CUgraphNode**, size_t*) {
     return cuStreamIsCapturing(handle, status);
 }
 WEFT_API CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t*) {

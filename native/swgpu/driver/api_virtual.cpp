@@ -21,12 +21,14 @@ WEFT_API CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmem
     Device* device = nullptr;
     WEFT_TRY(check_properties(properties, &device));
     if (granularity == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) return CUDA_ERROR_INVALID_VALUE;
+    if (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+        return CUDA_ERROR_INVALID_VALUE;
     *granularity = kMappingGranularity;
     return CUDA_SUCCESS;
 }
 
-WEFT_API CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CUdeviceptr wanted, unsigned long long flags) {
+WEFT_API CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CUdeviceptr wanted,
+                                      unsigned long long flags) {
     WEFT_TRY(check_ready());
     if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     std::uint64_t address = 0;
@@ -59,7 +61,8 @@ WEFT_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* hand
     return driver().virtual_memory.retain(reinterpret_cast<std::uint64_t>(address), handle);
 }
 
-WEFT_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties, CUmemGenericAllocationHandle handle) {
+WEFT_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
+                                                         CUmemGenericAllocationHandle handle) {
     WEFT_TRY(check_ready());
     const auto memory = find<PhysicalMemory>(reinterpret_cast<void*>(handle));
     if (properties == nullptr || !memory) return CUDA_ERROR_INVALID_VALUE;
@@ -101,15 +104,20 @@ WEFT_API CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAc
 WEFT_API CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
     WEFT_TRY(check_ready());
     const auto mapping = driver().space.find(address);
-    if (flags == nullptr || location == nullptr || !mapping || mapping->kind != MemoryKind::mapping) return CUDA_ERROR_INVALID_VALUE;
-    *flags = mapping->writable ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : mapping->readable ? CU_MEM_ACCESS_FLAGS_PROT_READ : 0;
+    if (flags == nullptr || location == nullptr || !mapping || mapping->kind != MemoryKind::mapping)
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = mapping->writable   ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+             : mapping->readable ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                                 : 0;
     return CUDA_SUCCESS;
 }
 
-// --- for an executor ----------------------------------------------------------------------------------------------------
+// --- for an executor
+// ----------------------------------------------------------------------------------------------------
 
-// An allocation begins (is_alloc) or ends at this address inside mapped memory. Once a mapping has had a note, only noted
-// ranges of it are accessible. CUDA_ERROR_INVALID_VALUE: not mapped, overlaps another note, or no note starts there.
+// An allocation begins (is_alloc) or ends at this address inside mapped memory. Once a mapping has had a note, only
+// noted ranges of it are accessible. CUDA_ERROR_INVALID_VALUE: not mapped, overlaps another note, or no note starts
+// there.
 WEFT_API CUresult weftMemoryNote(CUdeviceptr address, size_t size, int is_alloc) {
     WEFT_TRY(check_ready());
     const bool done = is_alloc != 0 ? driver().space.note(address, size) : driver().space.unnote(address);

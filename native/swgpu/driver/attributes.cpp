@@ -1,5 +1,5 @@
-// Device attributes by id: those of an A100-class device where a program may size its work by them; zero for abilities that the
-// software GPU lacks. cuBLAS-like heuristics refuse devices with unrealistic values.
+// Device attributes by id: those of an A100-class device where a program may size its work by them; zero for abilities
+// that the software GPU lacks. cuBLAS-like heuristics refuse devices with unrealistic values.
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -103,8 +103,10 @@ constexpr Value kValues[] = {
     {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 1},
     {CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 1},
     {CU_DEVICE_ATTRIBUTE_NUMA_ID, -1},
-    {44, 1},                    // the deprecated CAN_TEX2D_GATHER
-    {92, 1}, {93, 1}, {94, 1},  // stream memory operations as first numbered
+    {44, 1},  // the deprecated CAN_TEX2D_GATHER
+    {92, 1},
+    {93, 1},
+    {94, 1},  // stream memory operations as first numbered
 };
 
 constexpr std::array<int, CU_DEVICE_ATTRIBUTE_MAX> kTable = [] {
@@ -128,7 +130,10 @@ std::string machine_identity() {
 }  // namespace
 
 Device::Device(int number, const Settings& settings)
-    : ordinal(number), name(settings.name), capability_major(settings.capability_major), capability_minor(settings.capability_minor),
+    : ordinal(number),
+      name(settings.name),
+      capability_major(settings.capability_major),
+      capability_minor(settings.capability_minor),
       memory(number, settings.memory_bytes) {}
 
 std::array<unsigned char, 16> Device::uuid() const {

@@ -46,7 +46,8 @@ void read_capability(Settings& settings) {
         settings.capability_minor = end[1] - '0';
         return;
     }
-    log_message(LogLevel::warning, std::string("WEFT_SWGPU_COMPUTE_CAPABILITY=") + text + " is ignored: expected 5.0 to 12.9");
+    log_message(LogLevel::warning,
+                std::string("WEFT_SWGPU_COMPUTE_CAPABILITY=") + text + " is ignored: expected 5.0 to 12.9");
 }
 
 }  // namespace
@@ -55,7 +56,8 @@ Settings read_settings() {
     Settings settings;
     settings.threads = usable_cores();
     if (auto value = number("WEFT_SWGPU_DEVICES", 1, 16)) settings.device_count = static_cast<int>(*value);
-    if (auto value = number("WEFT_SWGPU_MEMORY_BYTES", kMemoryStep, 1ull << 40)) settings.memory_bytes = *value / kMemoryStep * kMemoryStep;
+    if (auto value = number("WEFT_SWGPU_MEMORY_BYTES", kMemoryStep, 1ull << 40))
+        settings.memory_bytes = *value / kMemoryStep * kMemoryStep;
     if (auto value = number("WEFT_SWGPU_THREADS", 1, 256)) settings.threads = static_cast<int>(*value);
     read_capability(settings);
     if (const char* name = std::getenv("WEFT_SWGPU_NAME"); name != nullptr && *name != '\0') settings.name = name;

@@ -1,5 +1,5 @@
-// The per-thread part is plain memory behind a pthread key: thread_local objects with destructors would be gone when exit handlers
-// of the main thread call the driver.
+// The per-thread part is plain memory behind a pthread key: thread_local objects with destructors would be gone when
+// exit handlers of the main thread call the driver.
 #include "swgpu/driver/context.h"
 
 #include <pthread.h>
@@ -40,7 +40,12 @@ ThreadBlock& thread_block() {
 }  // namespace
 
 Context::Context(int device, unsigned context_flags, bool primary, unsigned api_version)
-    : Object(kKind), flags(context_flags), device_(device), primary_(primary), api_version_(api_version), id_(next_context_id++) {
+    : Object(kKind),
+      flags(context_flags),
+      device_(device),
+      primary_(primary),
+      api_version_(api_version),
+      id_(next_context_id++) {
     limits_[CU_LIMIT_STACK_SIZE] = 1024;
     limits_[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
     limits_[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
@@ -150,7 +155,9 @@ bool set_current(Ref<Context> context) {
 
 Ref<Stream> default_stream(Context& context) {
     auto& streams = thread_block().default_streams;
-    std::erase_if(streams, [](const Ref<Stream>& stream) { return stream->context().status() == CUDA_ERROR_CONTEXT_IS_DESTROYED; });
+    std::erase_if(streams, [](const Ref<Stream>& stream) {
+        return stream->context().status() == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    });
     for (const Ref<Stream>& stream : streams) {
         if (&stream->context() == &context) return stream;
     }

@@ -1,5 +1,6 @@
 // A CUDA context: the legacy default stream, limits, the first sticky error, and everything that dies with it.
-// Also the per-thread state: stack of current contexts and per-thread default streams. Design note: docs/design/software-gpu-driver.md.
+// Also the per-thread state: stack of current contexts and per-thread default streams. Design note:
+// docs/design/software-gpu-driver.md.
 #pragma once
 
 #include <array>
@@ -35,7 +36,7 @@ class Context final : public Object {
     // The legacy default stream. Made right after the context; taken away when it is destroyed.
     Ref<Stream> legacy_stream();
     std::uint64_t next_stream_id() { return stream_ids_.fetch_add(1, std::memory_order_relaxed); }
-    void add_object(Object& object);     // streams, events, modules: closed when the context is destroyed
+    void add_object(Object& object);  // streams, events, modules: closed when the context is destroyed
     void forget_object(Object& object);
     std::vector<Ref<Object>> take_objects();
 
@@ -60,7 +61,8 @@ class Context final : public Object {
     std::array<std::size_t, CU_LIMIT_MAX> limits_{};
 };
 
-// --- the calling thread ------------------------------------------------------------------------------------------------
+// --- the calling thread
+// ------------------------------------------------------------------------------------------------
 namespace thread_state {
 
 Ref<Context> current();                  // null: none

@@ -11,7 +11,8 @@ namespace {
 
 void fill_row(std::uint64_t address, std::uint64_t bytes, std::uint32_t pattern, std::uint32_t unit) {
     auto* row = reinterpret_cast<unsigned char*>(address);
-    const bool uniform = unit == 1 || (pattern & 0xff) * (unit == 2 ? 0x0101u : 0x01010101u) == (unit == 2 ? pattern & 0xffff : pattern);
+    const bool uniform =
+        unit == 1 || (pattern & 0xff) * (unit == 2 ? 0x0101u : 0x01010101u) == (unit == 2 ? pattern & 0xffff : pattern);
     if (uniform) {
         std::memset(row, static_cast<int>(pattern & 0xff), bytes);
     } else if (unit == 2) {
@@ -36,7 +37,8 @@ CUresult CopyOperation::run() {
         for (std::uint64_t y = 0; y < box.height; ++y) {
             void* target = reinterpret_cast<void*>(to.row(y, z));
             const void* source = reinterpret_cast<const void*>(from.row(y, z));
-            const std::uint64_t distance = to.row(y, z) > from.row(y, z) ? to.row(y, z) - from.row(y, z) : from.row(y, z) - to.row(y, z);
+            const std::uint64_t distance =
+                to.row(y, z) > from.row(y, z) ? to.row(y, z) - from.row(y, z) : from.row(y, z) - to.row(y, z);
             if (distance < box.width) {
                 std::memmove(target, source, box.width);
             } else {

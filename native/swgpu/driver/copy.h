@@ -10,10 +10,10 @@
 namespace weft::swdriver {
 
 struct Side {
-    std::uint64_t address = 0;      // of the first byte
+    std::uint64_t address = 0;  // of the first byte
     std::uint64_t row_pitch = 0;
     std::uint64_t plane_pitch = 0;
-    bool device = false;            // checked against the device's allocations
+    bool device = false;  // checked against the device's allocations
 
     std::uint64_t row(std::uint64_t y, std::uint64_t z) const { return address + y * row_pitch + z * plane_pitch; }
 };
@@ -37,9 +37,9 @@ struct CopyOperation final : WorkOperation {
 struct FillOperation final : WorkOperation {
     CUresult run() override;
     Side to;
-    Box box;                    // width in bytes
+    Box box;  // width in bytes
     std::uint32_t pattern = 0;
-    std::uint32_t unit = 1;     // 1, 2 or 4 bytes
+    std::uint32_t unit = 1;  // 1, 2 or 4 bytes
 };
 
 }  // namespace weft::swdriver

@@ -1,4 +1,5 @@
-// The arena has four times the addresses of the memory, so that fragmentation of addresses cannot fail an allocation that fits.
+// The arena has four times the addresses of the memory, so that fragmentation of addresses cannot fail an allocation
+// that fits.
 #include "swgpu/driver/device_memory.h"
 
 #include <sys/mman.h>
@@ -18,7 +19,8 @@ constexpr std::uint64_t kFirstArena = 0x2000'0000'0000;   // above what kernels 
 constexpr std::uint64_t kArenaStride = 0x0100'0000'0000;  // per device
 constexpr std::uint64_t kRetryStride = 0x1000'0000'0000;
 constexpr int kTries = 5;
-constexpr std::uint64_t kReturnedAtOnceBytes = 1ull << 20;  // smaller freed pieces stay resident for the next allocation
+constexpr std::uint64_t kReturnedAtOnceBytes = 1ull
+                                               << 20;  // smaller freed pieces stay resident for the next allocation
 constexpr std::uint64_t kPageBytes = 4096;
 
 void return_pages(std::uint64_t address, std::uint64_t size) {
@@ -38,9 +40,11 @@ bool DeviceMemory::charge(std::uint64_t bytes) {
 }
 
 bool DeviceMemory::reserve_arena() {
-    for (std::uint64_t size = total_bytes_ * 4 < kArenaStride ? total_bytes_ * 4 : kArenaStride; size >= total_bytes_; size /= 2) {
+    for (std::uint64_t size = total_bytes_ * 4 < kArenaStride ? total_bytes_ * 4 : kArenaStride; size >= total_bytes_;
+         size /= 2) {
         for (int attempt = 0; attempt < kTries; ++attempt) {
-            const std::uint64_t wanted = kFirstArena + kRetryStride * static_cast<unsigned>(attempt) + kArenaStride * static_cast<unsigned>(device_);
+            const std::uint64_t wanted = kFirstArena + kRetryStride * static_cast<unsigned>(attempt) +
+                                         kArenaStride * static_cast<unsigned>(device_);
             void* got = mmap(reinterpret_cast<void*>(wanted), size, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
             if (got == MAP_FAILED) continue;
@@ -55,7 +59,8 @@ bool DeviceMemory::reserve_arena() {
             return true;
         }
     }
-    log_message(LogLevel::error, "cannot reserve " + std::to_string(total_bytes_) + " bytes of address space for device memory (ulimit -v?)");
+    log_message(LogLevel::error, "cannot reserve " + std::to_string(total_bytes_) +
+                                     " bytes of address space for device memory (ulimit -v?)");
     return false;
 }
 

@@ -1,6 +1,6 @@
-// The memory of one device: how much of it is taken, and the arena of addresses that cuMemAlloc and module globals carve from. The
-// arena is readable and writable as a whole and backed lazily, so a stray access can harm results but never the process.
-// Design note: docs/design/software-gpu-driver.md.
+// The memory of one device: how much of it is taken, and the arena of addresses that cuMemAlloc and module globals
+// carve from. The arena is readable and writable as a whole and backed lazily, so a stray access can harm results but
+// never the process. Design note: docs/design/software-gpu-driver.md.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,8 @@ inline constexpr std::uint64_t kMappingGranularity = 2ull << 20;
 
 class DeviceMemory {
   public:
-    DeviceMemory(int device, std::uint64_t total_bytes) : device_(device), total_bytes_(total_bytes), heap_(kAllocationAlignment) {}
+    DeviceMemory(int device, std::uint64_t total_bytes)
+        : device_(device), total_bytes_(total_bytes), heap_(kAllocationAlignment) {}
 
     std::uint64_t total_bytes() const { return total_bytes_; }
     std::uint64_t free_bytes() const { return total_bytes_ - used_bytes_.load(std::memory_order_acquire); }

@@ -22,7 +22,8 @@ extern "C" int weft_unsupported(const char* name) {
         }
         seen.emplace_back(name);
     }
-    weft::swdriver::log_message(weft::swdriver::LogLevel::warning, std::string(name) + " is not supported by this driver");
+    weft::swdriver::log_message(weft::swdriver::LogLevel::warning,
+                                std::string(name) + " is not supported by this driver");
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

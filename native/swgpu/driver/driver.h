@@ -1,5 +1,5 @@
-// The whole driver of this process: settings, devices, memory, scheduler. Made by cuInit, never destroyed, since programs call the
-// driver from exit handlers. Design note: docs/design/software-gpu-driver.md.
+// The whole driver of this process: settings, devices, memory, scheduler. Made by cuInit, never destroyed, since
+// programs call the driver from exit handlers. Design note: docs/design/software-gpu-driver.md.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// Attributes of functions, and what follows from them. Shared memory limits are those of the attributes in attributes.cpp.
+// Attributes of functions, and what follows from them. Shared memory limits are those of the attributes in
+// attributes.cpp.
 #include <algorithm>
 
 #include "swgpu/driver/driver.h"
@@ -19,9 +20,11 @@ int device_attribute(CUdevice_attribute id) {
 }  // namespace
 
 int max_threads(const ptx::FunctionInfo& info) {
-    const std::uint32_t required = info.required_block[0] * std::max(1u, info.required_block[1]) * std::max(1u, info.required_block[2]);
+    const std::uint32_t required =
+        info.required_block[0] * std::max(1u, info.required_block[1]) * std::max(1u, info.required_block[2]);
     if (required != 0) return static_cast<int>(std::min<std::uint32_t>(required, kMaxThreads));
-    return info.max_threads != 0 ? static_cast<int>(std::min<std::uint32_t>(info.max_threads, kMaxThreads)) : kMaxThreads;
+    return info.max_threads != 0 ? static_cast<int>(std::min<std::uint32_t>(info.max_threads, kMaxThreads))
+                                 : kMaxThreads;
 }
 
 // The engine's estimate, cut to what lets a block of the largest size be launched, as a compiler would.
@@ -33,7 +36,8 @@ int registers(const ptx::FunctionInfo& info) {
 int max_dynamic_shared(const ptx::FunctionInfo& info, const FunctionSettings& settings) {
     const int set = settings.max_dynamic_shared.load(std::memory_order_relaxed);
     if (set >= 0) return set;
-    return std::max(0, device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK) - static_cast<int>(info.static_shared_bytes));
+    return std::max(0, device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK) -
+                           static_cast<int>(info.static_shared_bytes));
 }
 
 CUresult get_attribute(const ptx::FunctionInfo& info, const FunctionSettings& settings, int capability,
@@ -60,8 +64,10 @@ CUresult get_attribute(const ptx::FunctionInfo& info, const FunctionSettings& se
     return CUDA_SUCCESS;
 }
 
-CUresult set_attribute(const ptx::FunctionInfo& info, FunctionSettings& settings, CUfunction_attribute attribute, int value) {
-    const int shared_limit = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) - static_cast<int>(info.static_shared_bytes);
+CUresult set_attribute(const ptx::FunctionInfo& info, FunctionSettings& settings, CUfunction_attribute attribute,
+                       int value) {
+    const int shared_limit = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) -
+                             static_cast<int>(info.static_shared_bytes);
     switch (attribute) {
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
             if (value < 0 || value > shared_limit) return CUDA_ERROR_INVALID_VALUE;
@@ -77,8 +83,12 @@ CUresult set_attribute(const ptx::FunctionInfo& info, FunctionSettings& settings
             if (value != 0 && value != 1) return CUDA_ERROR_INVALID_VALUE;  // no clusters here
             settings.cluster_dimension[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH].store(value);
             return CUDA_SUCCESS;
-        case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: settings.non_portable_cluster.store(value != 0); return CUDA_SUCCESS;
-        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: settings.cluster_policy.store(value); return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+            settings.non_portable_cluster.store(value != 0);
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+            settings.cluster_policy.store(value);
+            return CUDA_SUCCESS;
         default: return CUDA_ERROR_INVALID_VALUE;
     }
 }

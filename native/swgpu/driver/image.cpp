@@ -82,7 +82,8 @@ Texts fatbin_texts(const char* data, std::size_t size, unsigned device_sm) {
         FatbinEntry entry;
         std::memcpy(&entry, data + at, sizeof entry);
         const std::uint64_t left = whole - at;
-        if (entry.header_bytes < sizeof entry || entry.header_bytes > left || entry.payload_bytes > left - entry.header_bytes) {
+        if (entry.header_bytes < sizeof entry || entry.header_bytes > left ||
+            entry.payload_bytes > left - entry.header_bytes) {
             return failure(CUDA_ERROR_INVALID_IMAGE, "an entry of the fat binary is damaged");
         }
         consider(entry, data + at + entry.header_bytes, device_sm, &choice);
@@ -90,12 +91,15 @@ Texts fatbin_texts(const char* data, std::size_t size, unsigned device_sm) {
     }
     if (!choice.ptx.empty()) return {CUDA_SUCCESS, {}, {choice.ptx}};
     if (choice.compressed) {
-        return failure(CUDA_ERROR_NOT_SUPPORTED,
-                       "the PTX in this fat binary is compressed, which this release cannot read: build with -no-compress");
+        return failure(
+            CUDA_ERROR_NOT_SUPPORTED,
+            "the PTX in this fat binary is compressed, which this release cannot read: build with -no-compress");
     }
-    if (choice.newer_ptx) return failure(CUDA_ERROR_NO_BINARY_FOR_GPU, "all PTX in this fat binary is for newer devices");
-    return failure(CUDA_ERROR_NO_BINARY_FOR_GPU, choice.binary ? "this fat binary holds machine code only; a software GPU needs PTX"
-                                                               : "this fat binary holds no code");
+    if (choice.newer_ptx)
+        return failure(CUDA_ERROR_NO_BINARY_FOR_GPU, "all PTX in this fat binary is for newer devices");
+    return failure(CUDA_ERROR_NO_BINARY_FOR_GPU,
+                   choice.binary ? "this fat binary holds machine code only; a software GPU needs PTX"
+                                 : "this fat binary holds no code");
 }
 
 bool looks_like_text(const char* bytes, std::size_t size) {
@@ -193,7 +197,8 @@ Texts find_texts(const void* image, std::size_t size, unsigned device_sm) {
             return failure(CUDA_ERROR_NO_BINARY_FOR_GPU, "the image is machine code (cubin); a software GPU needs PTX");
         }
     }
-    if (!looks_like_text(bytes, size)) return failure(CUDA_ERROR_INVALID_IMAGE, "the image is neither PTX nor a fat binary");
+    if (!looks_like_text(bytes, size))
+        return failure(CUDA_ERROR_INVALID_IMAGE, "the image is neither PTX nor a fat binary");
     const std::string_view text = until_nul(bytes, size != 0 ? size : kMaxImageBytes);
     if (text.starts_with(kLinkedTag)) return linked_texts(text);
     return {CUDA_SUCCESS, {}, {text}};
@@ -244,7 +249,8 @@ std::string pack_linked(std::span<const std::string> texts) {
     return image;
 }
 
-// --- JIT options --------------------------------------------------------------------------------------------------------
+// --- JIT options
+// --------------------------------------------------------------------------------------------------------
 
 CUresult JitOptions::check() const {
     if (count_ == 0) return CUDA_SUCCESS;
@@ -284,7 +290,8 @@ void JitOptions::report(CUresult result, std::string_view log) {
     void** verbose = find(CU_JIT_LOG_VERBOSE);
     const bool wants_info = verbose != nullptr && *verbose != nullptr;
     fill(CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, failed ? log : std::string_view());
-    fill(CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, failed || !wants_info ? std::string_view() : "decoded by the software GPU");
+    fill(CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+         failed || !wants_info ? std::string_view() : "decoded by the software GPU");
 }
 
 void log_failed_load(const Loaded& loaded, const JitOptions& options) {

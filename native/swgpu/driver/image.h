@@ -23,8 +23,8 @@ struct Loaded {
     std::string log;
 };
 
-// The PTX texts inside an image that may run on a device of this compute capability (10 * major + minor). `size`: of the image where
-// the caller knows it, else 0 (the image then tells its own size). Texts are not copied.
+// The PTX texts inside an image that may run on a device of this compute capability (10 * major + minor). `size`: of
+// the image where the caller knows it, else 0 (the image then tells its own size). Texts are not copied.
 struct Texts {
     CUresult result = CUDA_SUCCESS;
     std::string log;
@@ -44,7 +44,8 @@ std::string pack_linked(std::span<const std::string> texts);
 // The caller's JIT options.
 class JitOptions {
   public:
-    JitOptions(unsigned count, CUjit_option* options, void** values) : count_(count), options_(options), values_(values) {}
+    JitOptions(unsigned count, CUjit_option* options, void** values)
+        : count_(count), options_(options), values_(values) {}
     CUresult check() const;
     void report(CUresult result, std::string_view log);  // fills the log buffers and their sizes
     bool has_error_log() const { return find(CU_JIT_ERROR_LOG_BUFFER) != nullptr; }

@@ -42,7 +42,8 @@ CUresult start_launch(const LaunchRequest& request) {
     config.memory = &driver().space;
     config.output = &standard_output();
     std::size_t stack_bytes = 0;
-    if (context.get_limit(CU_LIMIT_STACK_SIZE, &stack_bytes)) config.stack_bytes = static_cast<std::uint32_t>(stack_bytes);
+    if (context.get_limit(CU_LIMIT_STACK_SIZE, &stack_bytes))
+        config.stack_bytes = static_cast<std::uint32_t>(stack_bytes);
     config.cooperative = request.cooperative;
     config.grid_id = request.grid_id;
     int processors = 1;

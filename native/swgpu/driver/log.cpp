@@ -80,7 +80,8 @@ std::string log_read_from(std::uint32_t* iterator) {
     const std::uint32_t oldest = state().end - static_cast<std::uint32_t>(state().kept.size());
     std::string text;
     if (*iterator < oldest) text = "(older messages are no longer kept)\n";
-    for (std::uint32_t i = *iterator < oldest ? oldest : *iterator; i < state().end; ++i) text.append(state().kept[i - oldest]).push_back('\n');
+    for (std::uint32_t i = *iterator < oldest ? oldest : *iterator; i < state().end; ++i)
+        text.append(state().kept[i - oldest]).push_back('\n');
     *iterator = state().end;
     return text;
 }

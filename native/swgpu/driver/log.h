@@ -1,5 +1,5 @@
-// The driver's log: lines go to the callbacks of cuLogsRegisterCallback, or to stderr while none is registered, and into a
-// bounded buffer for cuLogsDumpTo*. Design note: docs/design/software-gpu-driver.md.
+// The driver's log: lines go to the callbacks of cuLogsRegisterCallback, or to stderr while none is registered, and
+// into a bounded buffer for cuLogsDumpTo*. Design note: docs/design/software-gpu-driver.md.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,8 @@
 namespace weft::swdriver {
 
 // Device memory of exactly `size` bytes that kernels may touch; nullopt: out of memory.
-std::optional<std::uint64_t> allocate_device(Device& device, const Context& context, std::uint64_t size, MemoryKind kind);
+std::optional<std::uint64_t> allocate_device(Device& device, const Context& context, std::uint64_t size,
+                                             MemoryKind kind);
 // Frees device memory or a module's global that starts at this address. False: there is none.
 bool free_device(std::uint64_t address, MemoryKind kind);
 // Gives back what an allocation record stands for, of any kind but a mapping.

@@ -15,9 +15,11 @@ const ptx::FunctionInfo* find_entry(const engine::Program& program, std::string_
     return nullptr;
 }
 
-// --- Function -----------------------------------------------------------------------------------------------------------
+// --- Function
+// -----------------------------------------------------------------------------------------------------------
 
-Function::Function(Module& in_module, const ptx::FunctionInfo& function_info) : Object(kKind), info(function_info), module(&in_module) {}
+Function::Function(Module& in_module, const ptx::FunctionInfo& function_info)
+    : Object(kKind), info(function_info), module(&in_module) {}
 
 Function::~Function() = default;
 
@@ -27,7 +29,8 @@ std::shared_ptr<const engine::Kernel> Function::kernel() {
     return kernel_;
 }
 
-// --- Module -------------------------------------------------------------------------------------------------------------
+// --- Module
+// -------------------------------------------------------------------------------------------------------------
 
 CUresult Module::create(Context& context, ProgramPtr program, Ref<Module>* out, std::string* log) {
     Ref<Module> module(new Module(context, std::move(program)));
@@ -56,7 +59,8 @@ CUresult Module::create(Context& context, ProgramPtr program, Ref<Module>* out, 
     for (std::size_t i = 0; i < variables.size(); ++i) {
         if (module->addresses_[i] == 0) continue;
         const std::vector<std::uint8_t> image = module->code_->initial_image(i);
-        std::memcpy(reinterpret_cast<void*>(module->addresses_[i]), image.data(), std::min<std::size_t>(image.size(), variables[i].size_bytes));
+        std::memcpy(reinterpret_cast<void*>(module->addresses_[i]), image.data(),
+                    std::min<std::size_t>(image.size(), variables[i].size_bytes));
     }
     *out = module;
     return CUDA_SUCCESS;
@@ -103,13 +107,15 @@ void Module::close() {
         closed_ = true;
         functions.swap(functions_);
     }
-    for (const auto& [name, function] : functions) HandleTable::instance().remove<Function>(function->handle_as<CUfunction>());
+    for (const auto& [name, function] : functions)
+        HandleTable::instance().remove<Function>(function->handle_as<CUfunction>());
     for (const std::uint64_t address : addresses_) {
         if (address != 0) free_device(address, MemoryKind::global);
     }
 }
 
-// --- Library ------------------------------------------------------------------------------------------------------------
+// --- Library
+// ------------------------------------------------------------------------------------------------------------
 
 Kernel::Kernel(Library& in_library, const ptx::FunctionInfo& function_info)
     : Object(kKind), info(function_info), program(in_library.program), library(&in_library) {}
@@ -146,10 +152,13 @@ CUresult Library::module(Context& context, Ref<Module>* out) {
     std::lock_guard lock(mutex_);
     auto known = modules_.find(context.id());
     if (known == modules_.end()) {
-        std::erase_if(modules_, [](const auto& entry) { return entry.second->context().status() == CUDA_ERROR_CONTEXT_IS_DESTROYED; });
+        std::erase_if(modules_, [](const auto& entry) {
+            return entry.second->context().status() == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        });
         Ref<Module> made;
         std::string log;
-        if (const CUresult result = Module::create(context, program, &made, &log); result != CUDA_SUCCESS) return result;
+        if (const CUresult result = Module::create(context, program, &made, &log); result != CUDA_SUCCESS)
+            return result;
         HandleTable::instance().insert(made.get());
         context.add_object(*made);
         known = modules_.emplace(context.id(), made).first;

@@ -1,5 +1,5 @@
-// Modules, functions, libraries and kernels. A library is code without a context; in each context it is used in, it has a module of
-// its own, made at first use. Design note: docs/design/software-gpu-driver.md.
+// Modules, functions, libraries and kernels. A library is code without a context; in each context it is used in, it has
+// a module of its own, made at first use. Design note: docs/design/software-gpu-driver.md.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ struct Entry;
 
 // What cuFuncSetAttribute and cuKernelSetAttribute change.
 struct FunctionSettings {
-    std::atomic<int> max_dynamic_shared{-1};   // -1: the default, 48 KiB less what is static
+    std::atomic<int> max_dynamic_shared{-1};  // -1: the default, 48 KiB less what is static
     std::atomic<int> preferred_carveout{-1};
     std::atomic<int> cluster_dimension[3]{};
     std::atomic<int> non_portable_cluster{0};
@@ -30,7 +30,8 @@ struct FunctionSettings {
 // Both answer with what the manual says for attributes and values that are wrong.
 CUresult get_attribute(const ptx::FunctionInfo& info, const FunctionSettings& settings, int capability,
                        CUfunction_attribute attribute, int* value);
-CUresult set_attribute(const ptx::FunctionInfo& info, FunctionSettings& settings, CUfunction_attribute attribute, int value);
+CUresult set_attribute(const ptx::FunctionInfo& info, FunctionSettings& settings, CUfunction_attribute attribute,
+                       int value);
 int max_threads(const ptx::FunctionInfo& info);
 int registers(const ptx::FunctionInfo& info);
 int max_dynamic_shared(const ptx::FunctionInfo& info, const FunctionSettings& settings);

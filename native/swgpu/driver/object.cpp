@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint32_t kChunkSlots = 1024;
 constexpr std::uint32_t kChunks = 16384;
-constexpr std::uint64_t kTagBase = 0xa0;  // with the kind added: never the top byte of a user-space address
+constexpr std::uint64_t kTagBase =
+    0x50;  // with the kind added: never the top byte of an address, and positive as a signed number
 
 }  // namespace
 
@@ -33,7 +34,8 @@ namespace {
 class SlotLock {
   public:
     explicit SlotLock(std::atomic_flag& flag) : flag_(flag) {
-        while (flag_.test_and_set(std::memory_order_acquire)) {}
+        while (flag_.test_and_set(std::memory_order_acquire)) {
+        }
     }
     ~SlotLock() { flag_.clear(std::memory_order_release); }
 
@@ -68,13 +70,15 @@ std::uint64_t HandleTable::insert(Object* object) {
             index = state_->next++;
         }
         auto& chunk = state_->chunks[index / kChunkSlots];
-        if (chunk.load(std::memory_order_relaxed) == nullptr) chunk.store(new Slot[kChunkSlots], std::memory_order_release);
+        if (chunk.load(std::memory_order_relaxed) == nullptr)
+            chunk.store(new Slot[kChunkSlots], std::memory_order_release);
     }
     Slot& slot = state_->chunks[index / kChunkSlots].load(std::memory_order_acquire)[index % kChunkSlots];
     object->acquire();
     SlotLock lock(slot.lock);
     slot.generation = (slot.generation + 1) & 0xffffff;
-    slot.handle = (kTagBase + static_cast<std::uint64_t>(object->kind())) << 56 | std::uint64_t{slot.generation} << 32 | index;
+    slot.handle =
+        (kTagBase + static_cast<std::uint64_t>(object->kind())) << 56 | std::uint64_t{slot.generation} << 32 | index;
     slot.object = object;
     object->handle_.store(slot.handle, std::memory_order_relaxed);
     return slot.handle;

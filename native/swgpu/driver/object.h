@@ -1,5 +1,6 @@
-// Objects behind handles: counted by reference, found by number. A handle is tag(8) | generation(24) | index(32), never a pointer,
-// so that a stale or made-up handle is refused and never followed. Design note: docs/design/software-gpu-driver.md.
+// Objects behind handles: counted by reference, found by number. A handle is tag(8) | generation(24) | index(32), never
+// a pointer, so that a stale or made-up handle is refused and never followed. Design note:
+// docs/design/software-gpu-driver.md.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,9 @@ class Object {
     Kind kind() const { return kind_; }
     std::uint64_t handle() const { return handle_.load(std::memory_order_relaxed); }  // 0: not published, or withdrawn
     template <typename T>
-    T handle_as() const { return reinterpret_cast<T>(handle()); }
+    T handle_as() const {
+        return reinterpret_cast<T>(handle());
+    }
 
     void acquire() { references_.fetch_add(1, std::memory_order_relaxed); }
     void release() {
@@ -73,7 +76,8 @@ class HandleTable {
 
     // Publishes the object (the table holds a reference) and returns its handle.
     std::uint64_t insert(Object* object);
-    // Withdraws the handle; the object dies with its last reference. Null if the handle is not alive or of another kind.
+    // Withdraws the handle; the object dies with its last reference. Null if the handle is not alive or of another
+    // kind.
     Ref<Object> remove(std::uint64_t handle, Kind kind);
     Ref<Object> find(std::uint64_t handle, Kind kind);
 

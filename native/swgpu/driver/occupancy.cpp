@@ -17,10 +17,13 @@ std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit
 
 }  // namespace
 
-int active_blocks(const ptx::FunctionInfo& info, const FunctionSettings& settings, int threads, std::size_t dynamic_shared) {
-    if (threads > max_threads(info) || dynamic_shared > static_cast<std::size_t>(max_dynamic_shared(info, settings))) return 0;
+int active_blocks(const ptx::FunctionInfo& info, const FunctionSettings& settings, int threads,
+                  std::size_t dynamic_shared) {
+    if (threads > max_threads(info) || dynamic_shared > static_cast<std::size_t>(max_dynamic_shared(info, settings)))
+        return 0;
     const int warps = (threads + kWarp - 1) / kWarp;
-    const int registers_per_warp = static_cast<int>(round_up(static_cast<std::size_t>(registers(info)) * kWarp, kRegisterUnit));
+    const int registers_per_warp =
+        static_cast<int>(round_up(static_cast<std::size_t>(registers(info)) * kWarp, kRegisterUnit));
     const std::size_t shared = round_up(info.static_shared_bytes + dynamic_shared, kSharedUnit) + kReservedShared;
     const int by_threads = kThreads / kWarp / warps;
     const int by_registers = kRegisters / registers_per_warp / warps;

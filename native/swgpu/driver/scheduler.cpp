@@ -1,5 +1,6 @@
-// The queues. An operation at the head of its stream is started as soon as nothing it must follow is outstanding (advance); its end
-// (finish_head) makes other heads worth a look, which drain() takes from a list so that chains of streams need no recursion.
+// The queues. An operation at the head of its stream is started as soon as nothing it must follow is outstanding
+// (advance); its end (finish_head) makes other heads worth a look, which drain() takes from a list so that chains of
+// streams need no recursion.
 #include "swgpu/driver/scheduler.h"
 
 #include <time.h>
@@ -24,18 +25,21 @@ std::uint64_t now_ns() {
 }
 
 bool WaitValueOperation::satisfied() const {
-    const std::uint64_t seen = wide ? __atomic_load_n(reinterpret_cast<const std::uint64_t*>(address), __ATOMIC_ACQUIRE)
-                                    : __atomic_load_n(reinterpret_cast<const std::uint32_t*>(address), __ATOMIC_ACQUIRE);
+    const std::uint64_t seen = wide
+                                   ? __atomic_load_n(reinterpret_cast<const std::uint64_t*>(address), __ATOMIC_ACQUIRE)
+                                   : __atomic_load_n(reinterpret_cast<const std::uint32_t*>(address), __ATOMIC_ACQUIRE);
     switch (flags & 3) {
         case CU_STREAM_WAIT_VALUE_GEQ:
-            return wide ? static_cast<std::int64_t>(seen - value) >= 0 : static_cast<std::int32_t>(static_cast<std::uint32_t>(seen - value)) >= 0;
+            return wide ? static_cast<std::int64_t>(seen - value) >= 0
+                        : static_cast<std::int32_t>(static_cast<std::uint32_t>(seen - value)) >= 0;
         case CU_STREAM_WAIT_VALUE_EQ: return seen == value;
         case CU_STREAM_WAIT_VALUE_AND: return (seen & value) != 0;
         default: return (~(seen | value) & (wide ? ~0ull : 0xffffffffull)) != 0;
     }
 }
 
-// --- callers ------------------------------------------------------------------------------------------------------------
+// --- callers
+// ------------------------------------------------------------------------------------------------------------
 
 std::uint64_t Scheduler::enqueue(Stream& stream, std::unique_ptr<Operation> operation, bool inline_if_idle) {
     Guard guard(*this);
@@ -45,7 +49,8 @@ std::uint64_t Scheduler::enqueue(Stream& stream, std::unique_ptr<Operation> oper
         auto* work = static_cast<WorkOperation*>(stream.head);
         guard.unlock();
         const CUresult result = work->run();
-        if (result != CUDA_SUCCESS) report_failure(stream.context(), result, "a copy or fill met an address that is no longer valid");
+        if (result != CUDA_SUCCESS)
+            report_failure(stream.context(), result, "a copy or fill met an address that is no longer valid");
         guard.lock();
         finish_and_go_on(stream);
     }
@@ -89,7 +94,9 @@ std::vector<Ref<Stream>> Scheduler::busy_streams(Context& context) {
 void Scheduler::wait(Stream& stream, std::uint64_t sequence) {
     auto reached = [&] { return stream.completed.load(std::memory_order_acquire) >= sequence; };
     if (reached()) return;
-    if ((stream.context().flags.load(std::memory_order_relaxed) & CU_CTX_SCHED_BLOCKING_SYNC) == 0 && spin_until(kWaitSpinNs, reached)) return;
+    if ((stream.context().flags.load(std::memory_order_relaxed) & CU_CTX_SCHED_BLOCKING_SYNC) == 0 &&
+        spin_until(kWaitSpinNs, reached))
+        return;
     while (true) {
         const std::uint32_t tick = stream.tick.load(std::memory_order_acquire);
         if (reached()) return;
@@ -97,7 +104,8 @@ void Scheduler::wait(Stream& stream, std::uint64_t sequence) {
     }
 }
 
-// --- queues (lock held) -------------------------------------------------------------------------------------------------
+// --- queues (lock held)
+// -------------------------------------------------------------------------------------------------
 
 std::uint64_t Scheduler::append(Stream& stream, std::unique_ptr<Operation> operation, Guard& guard, bool* run_inline) {
     wait_for_room(stream, guard);
@@ -126,7 +134,8 @@ void Scheduler::wait_for_room(Stream& stream, Guard& guard) {
         const std::uint64_t enqueued = stream.enqueued.load(std::memory_order_relaxed);
         if (enqueued - stream.completed.load(std::memory_order_relaxed) < kStreamOperations) return;
         guard.unlock();
-        wait(stream, enqueued - kStreamOperations / 2);  // room for many, so that a full queue does not cost a wake-up per operation
+        wait(stream, enqueued - kStreamOperations /
+                                    2);  // room for many, so that a full queue does not cost a wake-up per operation
         guard.lock();
     }
 }
@@ -135,7 +144,8 @@ void Scheduler::wait_for_room(Stream& stream, Guard& guard) {
 void Scheduler::add_dependencies(Stream& stream, Operation& operation) {
     if (stream.role() == Stream::Role::non_blocking) return;
     for (Stream* other : stream.context().busy) {
-        const bool orders = stream.role() == Stream::Role::legacy ? other->role() == Stream::Role::blocking : other->role() == Stream::Role::legacy;
+        const bool orders = stream.role() == Stream::Role::legacy ? other->role() == Stream::Role::blocking
+                                                                  : other->role() == Stream::Role::legacy;
         if (orders) operation.after.push_back({Ref<Stream>(other), other->enqueued.load(std::memory_order_relaxed)});
     }
 }

@@ -1,6 +1,6 @@
-// Executes the operations of all streams on a few worker threads. One lock guards all queues; it is held for bookkeeping only, never
-// while an operation runs. Kernels advance in steps, so none can keep another stream's work from running.
-// Design note: docs/design/software-gpu-driver.md.
+// Executes the operations of all streams on a few worker threads. One lock guards all queues; it is held for
+// bookkeeping only, never while an operation runs. Kernels advance in steps, so none can keep another stream's work
+// from running. Design note: docs/design/software-gpu-driver.md.
 #pragma once
 
 #include <condition_variable>
@@ -22,8 +22,8 @@ class Scheduler {
   public:
     explicit Scheduler(int threads) : threads_(threads) {}
 
-    // Takes the operation. `inline_if_idle`: a WorkOperation of an idle stream is run by the caller instead, before this returns.
-    // Returns the operation's sequence number in the stream.
+    // Takes the operation. `inline_if_idle`: a WorkOperation of an idle stream is run by the caller instead, before
+    // this returns. Returns the operation's sequence number in the stream.
     std::uint64_t enqueue(Stream& stream, std::unique_ptr<Operation> operation, bool inline_if_idle = false);
     // Records the event; `marker` becomes its last record.
     void record(Stream& stream, Event& event);
@@ -77,9 +77,9 @@ class Scheduler {
     std::vector<KernelOperation*> running_;            // all kernels that have started
     std::vector<Ref<Stream>> polled_;                  // streams whose head waits for a value in memory
     std::deque<HostFunctionOperation*> hosts_;
-    std::atomic<std::uint32_t> offers_{0};             // moves when there is something new to do; a spinning worker watches it
-    bool spinning_ = false;                            // at most one worker spins
-    unsigned sleeping_ = 0;                            // workers that take kernels
+    std::atomic<std::uint32_t> offers_{0};  // moves when there is something new to do; a spinning worker watches it
+    bool spinning_ = false;                 // at most one worker spins
+    unsigned sleeping_ = 0;                 // workers that take kernels
     bool light_sleeping_ = false;
     std::condition_variable wake_;
     std::condition_variable wake_light_;

@@ -1,5 +1,6 @@
-// The threads of the scheduler: workers that take kernels and short operations, one that takes short operations only (so that a copy
-// never waits for a kernel's step), and one that calls host functions. All are started at first use and sleep while idle.
+// The threads of the scheduler: workers that take kernels and short operations, one that takes short operations only
+// (so that a copy never waits for a kernel's step), and one that calls host functions. All are started at first use and
+// sleep while idle.
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -60,7 +61,8 @@ void Scheduler::start_host_thread() {
     start_thread("weft-host", caller, this);
 }
 
-// --- lock held ----------------------------------------------------------------------------------------------------------
+// --- lock held
+// ----------------------------------------------------------------------------------------------------------
 
 void Scheduler::offer_kernel(KernelOperation& kernel, bool first) {
     if (kernel.queued || kernel.finished) return;
@@ -107,7 +109,8 @@ bool Scheduler::run_light(Guard& guard) {
     auto* operation = static_cast<WorkOperation*>(stream->head);
     guard.unlock();
     const CUresult result = operation->run();
-    if (result != CUDA_SUCCESS) report_failure(stream->context(), result, "a copy or fill met an address that is no longer valid");
+    if (result != CUDA_SUCCESS)
+        report_failure(stream->context(), result, "a copy or fill met an address that is no longer valid");
     guard.lock();
     finish_and_go_on(*stream);
     guard.unlock();
@@ -168,7 +171,8 @@ void Scheduler::cancel(Context& context) {
 void Scheduler::poll_values() {
     std::vector<Ref<Stream>> ready;
     std::erase_if(polled_, [&](const Ref<Stream>& stream) {
-        const bool over = static_cast<WaitValueOperation*>(stream->head)->satisfied() || stream->context().status() != CUDA_SUCCESS;
+        const bool over =
+            static_cast<WaitValueOperation*>(stream->head)->satisfied() || stream->context().status() != CUDA_SUCCESS;
         if (over) ready.push_back(stream);
         return over;
     });
@@ -191,8 +195,8 @@ void Scheduler::sleep_light(Guard& guard) {
     light_sleeping_ = false;
 }
 
-// One worker at a time looks for new work for a moment before it sleeps: programs that launch small kernels in a row are served
-// without a wake-up for each.
+// One worker at a time looks for new work for a moment before it sleeps: programs that launch small kernels in a row
+// are served without a wake-up for each.
 void Scheduler::sleep_kernel(Guard& guard) {
     if (!spinning_) {
         spinning_ = true;

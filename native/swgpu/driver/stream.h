@@ -1,5 +1,5 @@
-// Streams, events and the operations in them, as data of the scheduler. All mutable state here is guarded by the scheduler's lock
-// unless it is atomic. Design note: docs/design/software-gpu-driver.md.
+// Streams, events and the operations in them, as data of the scheduler. All mutable state here is guarded by the
+// scheduler's lock unless it is atomic. Design note: docs/design/software-gpu-driver.md.
 #pragma once
 
 #include <atomic>
@@ -22,10 +22,10 @@ class Marker final : public Object {
   public:
     Marker() : Object(Kind::event) {}
     std::atomic<bool> done{false};
-    std::uint64_t time_ns = 0;          // valid once done
-    Ref<Stream> stream;                 // set at enqueue, with sequence
+    std::uint64_t time_ns = 0;  // valid once done
+    Ref<Stream> stream;         // set at enqueue, with sequence
     std::uint64_t sequence = 0;
-    std::vector<Ref<Stream>> waiting;   // streams whose head waits for this record
+    std::vector<Ref<Stream>> waiting;  // streams whose head waits for this record
 };
 
 struct Dependency {
@@ -39,10 +39,10 @@ struct Operation {
     virtual ~Operation() = default;
 
     const Type type;
-    bool runs_after_error = false;      // host callbacks that are told of the error
+    bool runs_after_error = false;  // host callbacks that are told of the error
     std::uint64_t sequence = 0;
     Operation* next = nullptr;
-    std::vector<Dependency> after;      // ends of other streams this must follow (legacy default stream)
+    std::vector<Dependency> after;  // ends of other streams this must follow (legacy default stream)
 };
 
 // Something short that any worker does: a copy, a fill, giving memory back.
@@ -54,11 +54,11 @@ struct WorkOperation : Operation {
 struct KernelOperation final : Operation {
     KernelOperation() : Operation(Type::kernel) {}
     std::shared_ptr<engine::Launch> launch;
-    Ref<Object> module;                 // keeps code and globals
+    Ref<Object> module;  // keeps code and globals
     Ref<Stream> stream;
-    unsigned steppers = 0;              // workers inside step()
+    unsigned steppers = 0;  // workers inside step()
     bool finished = false;
-    bool queued = false;                // in the scheduler's list of kernels
+    bool queued = false;  // in the scheduler's list of kernels
 };
 
 struct RecordOperation final : Operation {
@@ -73,8 +73,8 @@ struct WaitEventOperation final : Operation {
 
 struct HostFunctionOperation final : Operation {
     HostFunctionOperation() : Operation(Type::host_function) {}
-    CUhostFn function = nullptr;             // cuLaunchHostFunc
-    CUstreamCallback callback = nullptr;     // cuStreamAddCallback
+    CUhostFn function = nullptr;          // cuLaunchHostFunc
+    CUstreamCallback callback = nullptr;  // cuStreamAddCallback
     CUstream stream_handle = nullptr;
     void* data = nullptr;
     Ref<Stream> stream;
@@ -106,11 +106,11 @@ class Stream final : public Object {
     // --- the scheduler's part
     std::atomic<std::uint64_t> enqueued{0};
     std::atomic<std::uint64_t> completed{0};
-    std::atomic<std::uint32_t> tick{0};      // moves with completed; waiting threads sleep on it
+    std::atomic<std::uint32_t> tick{0};  // moves with completed; waiting threads sleep on it
     Operation* head = nullptr;
     Operation* tail = nullptr;
-    bool active = false;                     // the head is being executed
-    std::vector<Ref<Stream>> dependents;     // streams whose head waits for this one to get on
+    bool active = false;                  // the head is being executed
+    std::vector<Ref<Stream>> dependents;  // streams whose head waits for this one to get on
 
   private:
     const Ref<Context> context_;

@@ -22,7 +22,8 @@ bool map_private(std::uint64_t address, std::uint64_t size) {
 }
 
 bool map_shared(std::uint64_t address, std::uint64_t size, int fd) {
-    return mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) != MAP_FAILED;
+    return mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) !=
+           MAP_FAILED;
 }
 
 bool write_all(int fd, const void* data, std::uint64_t size) {
@@ -42,7 +43,8 @@ PhysicalMemory::~PhysicalMemory() {
     memory_.refund(size_);
 }
 
-CUresult VirtualMemory::reserve(std::uint64_t wanted, std::uint64_t size, std::uint64_t alignment, std::uint64_t* address) {
+CUresult VirtualMemory::reserve(std::uint64_t wanted, std::uint64_t size, std::uint64_t alignment,
+                                std::uint64_t* address) {
     if (size == 0 || !aligned(size) || (alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (alignment < kMappingGranularity) alignment = kMappingGranularity;
     if (wanted % alignment != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -81,7 +83,8 @@ CUresult VirtualMemory::unreserve(std::uint64_t address, std::uint64_t size) {
     return CUDA_SUCCESS;
 }
 
-CUresult VirtualMemory::create(DeviceMemory& memory, int device, std::uint64_t size, CUmemGenericAllocationHandle* handle) {
+CUresult VirtualMemory::create(DeviceMemory& memory, int device, std::uint64_t size,
+                               CUmemGenericAllocationHandle* handle) {
     if (size == 0 || !aligned(size)) return CUDA_ERROR_INVALID_VALUE;
     if (!memory.charge(size)) return CUDA_ERROR_OUT_OF_MEMORY;
     Ref<PhysicalMemory> object(new PhysicalMemory(memory, device, size));
@@ -120,7 +123,8 @@ CUresult VirtualMemory::map(std::uint64_t address, std::uint64_t size, PhysicalM
     if (!aligned(address) || size != memory.size()) return CUDA_ERROR_INVALID_VALUE;
     std::lock_guard lock(mutex_);
     if (!is_reserved(address, size)) return CUDA_ERROR_INVALID_VALUE;
-    Allocation mapping{.start = address, .size = size, .kind = MemoryKind::mapping, .readable = false, .writable = false};
+    Allocation mapping{
+        .start = address, .size = size, .kind = MemoryKind::mapping, .readable = false, .writable = false};
     mapping.device = memory.device();
     mapping.backing = memory.handle();
     if (!space_.insert(mapping)) return CUDA_ERROR_INVALID_VALUE;
@@ -138,7 +142,8 @@ bool VirtualMemory::place(std::uint64_t address, PhysicalMemory& memory) {
     if (memory.fd_ < 0 && memory.mappings_ > 0 && !share(memory)) return false;
     if (memory.fd_ >= 0) return map_shared(address, size, memory.fd_);
     if (memory.parked_ != 0) {
-        if (mremap(pointer(memory.parked_), size, size, MREMAP_MAYMOVE | MREMAP_FIXED, pointer(address)) == MAP_FAILED) return false;
+        if (mremap(pointer(memory.parked_), size, size, MREMAP_MAYMOVE | MREMAP_FIXED, pointer(address)) == MAP_FAILED)
+            return false;
         memory.parked_ = 0;
     } else {
         if (!map_private(address, size)) return false;
@@ -148,11 +153,13 @@ bool VirtualMemory::place(std::uint64_t address, PhysicalMemory& memory) {
     return true;
 }
 
-// Moves private pages into a memfd so that a second address can show them. Work in flight must not write them meanwhile.
+// Moves private pages into a memfd so that a second address can show them. Work in flight must not write them
+// meanwhile.
 bool VirtualMemory::share(PhysicalMemory& memory) {
     const int fd = memfd_create("weft-swgpu", MFD_CLOEXEC);
     if (fd < 0) return false;
-    const bool moved = ftruncate(fd, static_cast<off_t>(memory.size())) == 0 && write_all(fd, pointer(memory.sole_), memory.size()) &&
+    const bool moved = ftruncate(fd, static_cast<off_t>(memory.size())) == 0 &&
+                       write_all(fd, pointer(memory.sole_), memory.size()) &&
                        map_shared(memory.sole_, memory.size(), fd);
     if (!moved) {
         close(fd);
@@ -187,7 +194,8 @@ void VirtualMemory::displace(std::uint64_t address, PhysicalMemory& memory) {
     if (memory.sole_ == address) {
         memory.sole_ = 0;
         if (memory.handles_ > 0) {  // it may be mapped again, with its contents
-            void* parked = mremap(pointer(address), memory.size(), memory.size(), MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
+            void* parked =
+                mremap(pointer(address), memory.size(), memory.size(), MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
             if (parked != MAP_FAILED) {
                 memory.parked_ = reinterpret_cast<std::uint64_t>(parked);
                 return;

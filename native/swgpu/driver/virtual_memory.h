@@ -14,12 +14,14 @@
 
 namespace weft::swdriver {
 
-// Memory without an address. Charged to its device until the last handle and the last mapping are gone. While it is mapped once its
-// pages are private to that mapping; without a mapping they are parked elsewhere; a second mapping moves them into a memfd.
+// Memory without an address. Charged to its device until the last handle and the last mapping are gone. While it is
+// mapped once its pages are private to that mapping; without a mapping they are parked elsewhere; a second mapping
+// moves them into a memfd.
 class PhysicalMemory final : public Object {
   public:
     static constexpr Kind kKind = Kind::memory;
-    PhysicalMemory(DeviceMemory& memory, int device, std::uint64_t size) : Object(kKind), memory_(memory), device_(device), size_(size) {}
+    PhysicalMemory(DeviceMemory& memory, int device, std::uint64_t size)
+        : Object(kKind), memory_(memory), device_(device), size_(size) {}
     ~PhysicalMemory() override;
     int device() const { return device_; }
     std::uint64_t size() const { return size_; }
@@ -30,11 +32,11 @@ class PhysicalMemory final : public Object {
     const int device_;
     const std::uint64_t size_;
     // All below: under VirtualMemory's lock.
-    unsigned handles_ = 1;         // not yet released
+    unsigned handles_ = 1;  // not yet released
     unsigned mappings_ = 0;
-    std::uint64_t sole_ = 0;       // address of the only mapping while pages are private
-    std::uint64_t parked_ = 0;     // address of the pages while there is no mapping
-    int fd_ = -1;                  // memfd once shared by two mappings
+    std::uint64_t sole_ = 0;    // address of the only mapping while pages are private
+    std::uint64_t parked_ = 0;  // address of the pages while there is no mapping
+    int fd_ = -1;               // memfd once shared by two mappings
 };
 
 class VirtualMemory {
@@ -57,7 +59,7 @@ class VirtualMemory {
 
     AddressSpace& space_;
     std::mutex mutex_;
-    std::map<std::uint64_t, std::uint64_t> reservations_;        // start -> size
+    std::map<std::uint64_t, std::uint64_t> reservations_;    // start -> size
     std::map<std::uint64_t, Ref<PhysicalMemory>> mappings_;  // start -> memory
 };
 
