@@ -5,7 +5,8 @@
 
 namespace weft::executor {
 
-CUevent EventPool::take() {
+CUevent EventPool::take(CUresult* error) {
+    *error = CUDA_ERROR_INVALID_CONTEXT;
     if (closed_) return nullptr;
     if (!free_.empty()) {
         const CUevent event = free_.back();
@@ -13,7 +14,8 @@ CUevent EventPool::take() {
         return event;
     }
     CUevent event = nullptr;
-    return driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS ? event : nullptr;
+    *error = driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    return *error == CUDA_SUCCESS ? event : nullptr;
 }
 
 void EventPool::give(CUevent event) {
@@ -46,11 +48,8 @@ CUresult EventHandle::query() const {
 }
 
 EventRef record_marker(const std::shared_ptr<EventPool>& pool, CUstream stream, CUresult* error) {
-    const CUevent event = pool->take();
-    if (event == nullptr) {
-        *error = CUDA_ERROR_OUT_OF_MEMORY;
-        return nullptr;
-    }
+    const CUevent event = pool->take(error);
+    if (event == nullptr) return nullptr;  // a context with a sticky error makes no events: *error is that one
     *error = pool->driver().cuEventRecord(event, stream);
     if (*error != CUDA_SUCCESS) {
         pool->give(event);

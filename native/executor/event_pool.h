@@ -15,7 +15,8 @@ class EventPool {
   public:
     explicit EventPool(const driver::DriverTable& driver) : driver_(driver) {}
     // nullptr when the driver has none left.
-    CUevent take();
+    // nullptr: *error says why (a context with a sticky error makes no events).
+    CUevent take(CUresult* error);
     void give(CUevent event);
     // The context is about to be destroyed; its events end with it.
     void close();
