@@ -346,6 +346,8 @@ bool Lowering::emit_arithmetic(const ArithmeticQuery& query, std::initializer_li
     Handler handler = arithmetic(query);
     if (handler == nullptr) return false;
     Draft draft = this->draft(handler);
+    // Read by the handlers of directed rounding only.
+    draft.op.aux = static_cast<uint32_t>(query.rounding) | uint32_t{query.sat} << 8;
     Ref* const slots[] = {&draft.op.a, &draft.op.b, &draft.op.c, &draft.op.e};
     size_t i = 0;
     for (Type type : source_types) {
