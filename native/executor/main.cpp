@@ -79,6 +79,14 @@ int run(const std::vector<std::string>& arguments) {
         return complain(options.status(), kExitUsage);
     }
     options->session.version = WEFT_VERSION;
+    std::unique_ptr<LeaseUsage> usage;
+    if (options->usage_fd >= 0) {
+        const UniqueFd page(options->usage_fd);
+        Result<std::unique_ptr<LeaseUsage>> opened = LeaseUsage::open(page.get(), options->usage_slot);
+        if (!opened) return complain(opened.status(), kExitUsage);
+        usage = std::move(*opened);
+        options->session.usage = usage.get();
+    }
     if (options->status_fd >= 0) ::fcntl(options->status_fd, F_SETFD, FD_CLOEXEC);
     if (options->mode == Options::Mode::serve && !bind_life_to_parent()) return kExitFailed;
     static driver::DriverTable driver;

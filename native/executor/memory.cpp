@@ -22,8 +22,26 @@ CUmemAllocationProp property_of(CUdevice device) {
 bool MemoryAccount::take(std::uint64_t bytes) {
     if (bytes > free_bytes()) return false;
     used_bytes_ += bytes;
+    if (usage_ != nullptr) {
+        // Told first, looked at second: two sessions that take at the same time may both be refused, never both be served too much.
+        usage_->set(device_, used_bytes_);
+        if (usage_->others(device_) + used_bytes_ > cap_bytes_) {
+            give(bytes);
+            return false;
+        }
+    }
     peak_bytes_ = std::max(peak_bytes_, used_bytes_);
     return true;
+}
+
+void MemoryAccount::give(std::uint64_t bytes) {
+    used_bytes_ -= bytes;
+    if (usage_ != nullptr) usage_->set(device_, used_bytes_);
+}
+
+std::uint64_t MemoryAccount::free_bytes() const {
+    const std::uint64_t held = used_bytes_ + (usage_ != nullptr ? usage_->others(device_) : 0);
+    return held < cap_bytes_ ? cap_bytes_ - held : 0;
 }
 
 const char* ExtentMap::check(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t granularity) const {

@@ -8,18 +8,21 @@
 #include <vector>
 
 #include "base/status.h"
+#include "executor/lease_usage.h"
 #include "gen/driver_table.h"
 
 namespace weft::executor {
 
-// Counts bytes of one device against the cap of the lease. Pure.
+// Counts bytes of one device against the cap of the lease; together with the lease's other sessions if there is a shared page.
 class MemoryAccount {
   public:
     explicit MemoryAccount(std::uint64_t cap_bytes) : cap_bytes_(cap_bytes) {}
+    // The page outlives the account. Null: this session has the lease for itself.
+    void share(LeaseUsage* usage, std::size_t device) { usage_ = usage, device_ = device; }
     // False: it would pass the cap; nothing was counted.
     bool take(std::uint64_t bytes);
-    void give(std::uint64_t bytes) { used_bytes_ -= bytes; }
-    std::uint64_t free_bytes() const { return cap_bytes_ - used_bytes_; }
+    void give(std::uint64_t bytes);
+    std::uint64_t free_bytes() const;
     std::uint64_t used_bytes() const { return used_bytes_; }
     std::uint64_t peak_bytes() const { return peak_bytes_; }
 
@@ -27,6 +30,8 @@ class MemoryAccount {
     std::uint64_t cap_bytes_;
     std::uint64_t used_bytes_ = 0;
     std::uint64_t peak_bytes_ = 0;
+    LeaseUsage* usage_ = nullptr;
+    std::size_t device_ = 0;
 };
 
 // The window of one device and the extents that are mapped, being mapped or being unmapped in it. Pure.

@@ -9,7 +9,7 @@ namespace weft::executor {
 
 const char kUsage[] =
     "usage: weft-executor --fd N --path shm|tcp --driver LIBRARY [--devices 0,1] [--cap-bytes N,N] [--cache-dir DIR]\n"
-    "                     [--cache-bytes N] [--session-name NAME] [--status-fd N]\n"
+    "                     [--cache-bytes N] [--session-name NAME] [--status-fd N] [--usage-fd N --usage-slot N]\n"
     "       weft-executor --probe --driver LIBRARY\n"
     "       weft-executor --replay FILE --driver LIBRARY [--devices 0,1]\n"
     "Started by weft serve, one for each client process.\n";
@@ -44,6 +44,8 @@ Status set_option(std::string_view name, const std::string& value, Options* out)
     if (name == "--driver") return out->driver = value, Status::ok();
     if (name == "--fd") return number(&out->fd);
     if (name == "--status-fd") return number(&out->status_fd);
+    if (name == "--usage-fd") return number(&out->usage_fd);
+    if (name == "--usage-slot") return number(&out->usage_slot);
     if (name == "--cache-dir") return out->session.cache_directory = value, Status::ok();
     if (name == "--cache-bytes") return number(&out->session.cache_bytes);
     if (name == "--session-name") return out->session.name = value, Status::ok();

@@ -19,6 +19,8 @@ struct Options {
     std::string replay_file;
     int fd = -1;
     int status_fd = -1;
+    int usage_fd = -1;  // page of the lease (LeaseUsage); -1: none
+    std::size_t usage_slot = 0;
     transport::PathKind path = transport::PathKind::tcp;
     SessionOptions session;
 };

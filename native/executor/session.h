@@ -38,6 +38,7 @@ struct SessionOptions {
     std::uint64_t cache_bytes = 4ull << 30;
     std::string name;
     std::string version;
+    LeaseUsage* usage = nullptr;       // the page of the lease; outlives the session. Null: the session has the lease for itself
 };
 
 struct SessionCounters {

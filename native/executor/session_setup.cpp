@@ -44,6 +44,7 @@ Status Session::open() {
         const std::uint64_t cap = caps.empty() ? 0 : caps[std::min(i, caps.size() - 1)];
         if (cap != 0) info->total_memory_bytes = std::min(info->total_memory_bytes, cap);
         device.account = MemoryAccount(info->total_memory_bytes);
+        device.account.share(options_.usage, i);
         devices_.push_back(std::move(device));
         device_infos_.push_back(std::move(*info));
     }

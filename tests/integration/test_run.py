@@ -49,6 +49,13 @@ def test_two_halves_of_one_gpu_serve_two_programs_at_once(environment: Environme
     assert done.stdout == "512 512 42\n512 512 42\n"
 
 
+def test_the_processes_of_one_lease_share_its_cap(environment: Environment) -> None:
+    done = run_weft("run", "-m", "512", "--stats", "--", sys.executable, "-m", f"{PROGRAMS}.share", environ=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "512 256 42 7\n"
+    assert "in 2 processes" in done.stderr
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("renderer", ["CUDA:PTX", "CUDA"])
 def test_tinygrad_trains_to_95_percent(environment: Environment, tmp_path: Path, path: str, renderer: str) -> None:

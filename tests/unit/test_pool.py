@@ -12,7 +12,7 @@ from weft.base.units import GIB
 from weft.model.gpu import Gpu, SliceRequest
 from weft.model.path import PathKind
 from weft.placement.fractions import Inventory
-from weft.pool.executors import ExecutorSetup, executor_arguments, executor_environment
+from weft.pool.executors import ExecutorOrder, ExecutorSetup, executor_arguments, executor_environment
 from weft.pool.leases import LeaseBook
 from weft.pool.token import is_loopback, read_token, server_token
 
@@ -24,10 +24,12 @@ GPUS = tuple(
 def test_an_executor_is_told_its_devices_and_caps_in_one_order() -> None:
     slices = LeaseBook(Inventory(GPUS), 4).grant(SliceRequest(gpus=2, fraction=0.5), "p").slices
     setup = ExecutorSetup(Path("/x/weft-executor"), "libcuda.so.1", Path("/cache"), 7, {})
-    arguments = executor_arguments(setup, SessionId("lease-1/1"), slices, PathKind.SHM)
+    order = ExecutorOrder(SessionId("lease-1/1"), slices, usage_fd=9, usage_slot=3)
+    arguments = executor_arguments(setup, order, PathKind.SHM)
     assert arguments[arguments.index("--devices") + 1] == "0,1"
     assert arguments[arguments.index("--cap-bytes") + 1] == f"{4 * GIB},{9 * GIB // 2}"
     assert arguments[arguments.index("--path") + 1] == "shm"
+    assert arguments[arguments.index("--usage-slot") + 1] == "3"
 
 
 def test_an_executor_inside_a_session_does_not_see_it() -> None:
@@ -78,6 +80,23 @@ async def _open_two_sessions(book: LeaseBook) -> None:
 @pytest.mark.anyio
 async def test_a_lease_admits_by_secret_up_to_its_bound_and_ends_in_order() -> None:
     await _open_two_sessions(LeaseBook(Inventory(GPUS[:1]), 1))
+
+
+@pytest.mark.anyio
+async def test_a_further_session_pays_for_its_context_and_gives_everything_back() -> None:
+    gpu = Gpu(ordinal=0, name="g", uuid=GpuUuid("u"), total_bytes=8 * GIB, compute_capability=(8, 0), reserve_bytes=300)
+    book = LeaseBook(Inventory((gpu,)), 4)
+    lease = book.grant(SliceRequest(), "p")
+    entry = book.admit(lease.secret)
+    assert entry is not None
+    first = book.open_session(entry, anyio.CancelScope())
+    second = book.open_session(entry, anyio.CancelScope())
+    assert (first.slot, second.slot) == (0, 1)
+    assert (entry.usage.read(0)[0], entry.usage.read(1)[0]) == (0, 300)
+    book.close_session(entry, second)
+    assert entry.usage.read(1)[0] == 0
+    assert book.open_session(entry, anyio.CancelScope()).slot == 1
+    entry.usage.close()
 
 
 def test_error_codes_are_unique_and_survive_the_wire() -> None:

@@ -1,6 +1,7 @@
 """Starts, watches and ends `weft-executor` processes: one per session, each with its socket as an inherited descriptor.
 
-Descriptors of an executor: 0 /dev/null, 1 and 2 its log (a pipe to the server), 3 status lines (JSON), 5 the session's socket.
+Descriptors of an executor: 0 /dev/null, 1 and 2 its log (a pipe to the server), 3 status lines (JSON), 4 the lease's usage page,
+5 the session's socket.
 An executor gets a process group of its own, so that Ctrl-C at a terminal reaches the program and not the executor.
 """
 
@@ -22,7 +23,7 @@ from weft.model.gpu import Slice
 from weft.model.lease import SessionReport
 from weft.model.path import PathKind
 
-STATUS_FD, SOCKET_FD = 3, 5
+STATUS_FD, USAGE_FD, SOCKET_FD = 3, 4, 5
 STOP_TIMEOUT_S = 0.5
 MAX_LINE_BYTES = 64 * 1024
 # What a program of `weft run` gets; an executor started from inside such a program must not see it.
@@ -48,6 +49,16 @@ class ExecutorSetup:
     cache_dir: Path
     cache_bytes: int
     environ: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ExecutorOrder:
+    """What one executor is for. usage_fd: page of the lease (weft.pool.usage), of which it writes row usage_slot."""
+
+    session: SessionId
+    slices: tuple[Slice, ...]
+    usage_fd: int
+    usage_slot: int
 
 
 class Executor:
@@ -109,52 +120,52 @@ class Executor:
             self._log.info("executor_log", session=self._session, line=line.decode(errors="replace"))
 
 
-def start_executor(
-    setup: ExecutorSetup, session: SessionId, slices: tuple[Slice, ...], path: PathKind, sock: socket.socket, log: EventLog
-) -> Executor:
+def start_executor(setup: ExecutorSetup, order: ExecutorOrder, path: PathKind, sock: socket.socket, log: EventLog) -> Executor:
     """Raises OSError when the process cannot be made. The caller closes its copy of the socket."""
-    arguments = executor_arguments(setup, session, slices, path)
     status_read, status_write = os.pipe2(os.O_CLOEXEC)
     log_read, log_write = os.pipe2(os.O_CLOEXEC)
-    # Out of the way of the numbers they are duplicated to.
-    sources = [_move_up(fd) for fd in (status_write, log_write)] + [_move_up(os.dup(sock.fileno()))]
-    actions = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, sources[1], 1),
-        (os.POSIX_SPAWN_DUP2, sources[1], 2),
-        (os.POSIX_SPAWN_DUP2, sources[0], STATUS_FD),
-        (os.POSIX_SPAWN_DUP2, sources[2], SOCKET_FD),
-    ]
+    wanted = {1: log_write, 2: log_write, STATUS_FD: status_write, USAGE_FD: order.usage_fd, SOCKET_FD: sock.fileno()}
+    # Copies out of the way of the numbers they are duplicated to.
+    sources = {target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 16) for target, fd in wanted.items()}
+    actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+    actions += [(os.POSIX_SPAWN_DUP2, source, target) for target, source in sources.items()]
     try:
         pid = os.posix_spawn(
-            setup.program, arguments, setup.environ, file_actions=actions, setpgroup=0, setsigmask=(), setsigdef=_DEFAULT_SIGNALS
+            setup.program,
+            executor_arguments(setup, order, path),
+            setup.environ,
+            file_actions=actions,
+            setpgroup=0,
+            setsigmask=(),
+            setsigdef=_DEFAULT_SIGNALS,
         )
     except OSError:
         os.close(status_read)
         os.close(log_read)
         raise
     finally:
-        for fd in sources:
+        for fd in (status_write, log_write, *sources.values()):
             os.close(fd)
     for fd in (status_read, log_read):
         os.set_blocking(fd, False)
-    return Executor(pid, session, status_read, log_read, log)
+    return Executor(pid, order.session, status_read, log_read, log)
 
 
-def executor_arguments(setup: ExecutorSetup, session: SessionId, slices: tuple[Slice, ...], path: PathKind) -> list[str]:
-    """The program sees the devices as 0, 1, ... in this order. One cap stands for all of them if they are equal."""
-    caps = [part.cap_bytes for part in slices]
+def executor_arguments(setup: ExecutorSetup, order: ExecutorOrder, path: PathKind) -> list[str]:
+    """The program sees the devices as 0, 1, ... in this order, and as large as their caps."""
     return [
         str(setup.program),
         "--fd", str(SOCKET_FD),
         "--status-fd", str(STATUS_FD),
+        "--usage-fd", str(USAGE_FD),
+        "--usage-slot", str(order.usage_slot),
         "--path", path.value,
         "--driver", setup.driver,
-        "--devices", ",".join(str(part.gpu.ordinal) for part in slices),
-        "--cap-bytes", ",".join(map(str, caps[:1] if len(set(caps)) == 1 else caps)),
+        "--devices", ",".join(str(part.gpu.ordinal) for part in order.slices),
+        "--cap-bytes", ",".join(str(part.cap_bytes) for part in order.slices),
         "--cache-dir", str(setup.cache_dir),
         "--cache-bytes", str(setup.cache_bytes),
-        "--session-name", session,
+        "--session-name", order.session,
     ]  # fmt: skip
 
 
@@ -169,12 +180,6 @@ def executor_environment(environ: Mapping[str, str], extra: Mapping[str, str], s
 
 
 _DEFAULT_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP, signal.SIGCHLD)
-
-
-def _move_up(fd: int) -> int:
-    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 16)
-    os.close(fd)
-    return moved
 
 
 async def _lines(fd: int) -> AsyncIterator[bytes]:

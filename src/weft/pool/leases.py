@@ -1,4 +1,4 @@
-"""Which lease holds what, in the memory of one server: the inventory, the secrets, the running sessions. No I/O.
+"""Which lease holds what, in the memory of one server: the inventory, the secrets, the running sessions.
 
 The server is the only writer. A lease's memory counts as free only after its last executor has gone.
 """
@@ -13,6 +13,7 @@ from weft.base.ids import LeaseId, SessionId, new_lease_id, new_secret
 from weft.model.gpu import Slice, SliceRequest
 from weft.model.lease import Lease, SessionReport
 from weft.placement.fractions import Inventory, check_invariants, grant, place, release
+from weft.pool.usage import SLOTS, UsagePage
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,22 @@ class Limits:
     push_s: float = 1.0
 
 
+@dataclass(frozen=True)
+class OpenSession:
+    """scope: cancels the session's task, which ends its executor. slot: its row in the lease's usage page."""
+
+    session_id: SessionId
+    scope: anyio.CancelScope
+    slot: int
+
+
 @dataclass
 class LeaseEntry:
-    """sessions: the cancel scope of each running executor; idle is set while there is none. closed: none may start."""
+    """sessions: those with a running executor; idle is set while there is none. closed: none may start."""
 
     lease: Lease
-    sessions: dict[SessionId, anyio.CancelScope] = field(default_factory=dict)
+    usage: UsagePage
+    sessions: dict[SessionId, OpenSession] = field(default_factory=dict)
     reports: list[SessionReport] = field(default_factory=list)
     idle: anyio.Event = field(default_factory=anyio.Event)
     closed: bool = False
@@ -41,7 +52,7 @@ class LeaseEntry:
 class LeaseBook:
     def __init__(self, inventory: Inventory, max_sessions: int) -> None:
         self.inventory = inventory
-        self._max_sessions = max_sessions
+        self._max_sessions = min(max_sessions, SLOTS)
         self._entries: dict[LeaseId, LeaseEntry] = {}
 
     @property
@@ -56,7 +67,7 @@ class LeaseBook:
         slices: tuple[Slice, ...] = place(self.inventory, request)
         lease = Lease(lease_id=new_lease_id(), secret=new_secret(), slices=slices, program=program)
         self._set_inventory(grant(self.inventory, lease.lease_id, slices))
-        self._entries[lease.lease_id] = LeaseEntry(lease)
+        self._entries[lease.lease_id] = LeaseEntry(lease, UsagePage())
         return lease
 
     def find(self, lease_id: LeaseId) -> LeaseEntry | None:
@@ -70,19 +81,24 @@ class LeaseBook:
                 found = entry
         return found if found is not None and not found.closed else None
 
-    def open_session(self, entry: LeaseEntry, scope: anyio.CancelScope) -> SessionId:
-        """Raises ServerBusy when the lease has as many sessions as it may have."""
+    def open_session(self, entry: LeaseEntry, scope: anyio.CancelScope) -> OpenSession:
+        """The footprint holds one context's reserve; each further session is charged its own. Raises ServerBusy at the bound."""
         if len(entry.sessions) >= self._max_sessions:
             raise ServerBusy("sessions of this lease", self._max_sessions)
         entry.started += 1
-        session = SessionId(f"{entry.lease.lease_id}/{entry.started}")
+        taken = {session.slot for session in entry.sessions.values()}
+        slot = next(number for number in range(SLOTS) if number not in taken)
+        entry.usage.charge(slot, [part.gpu.reserve_bytes for part in entry.lease.slices] if taken else [])
         if not entry.sessions:
             entry.idle = anyio.Event()
-        entry.sessions[session] = scope
+        session = OpenSession(SessionId(f"{entry.lease.lease_id}/{entry.started}"), scope, slot)
+        entry.sessions[session.session_id] = session
         return session
 
-    def close_session(self, entry: LeaseEntry, session: SessionId) -> None:
-        del entry.sessions[session]
+    def close_session(self, entry: LeaseEntry, session: OpenSession) -> None:
+        """After the session's executor has gone."""
+        entry.usage.charge(session.slot, [])
+        del entry.sessions[session.session_id]
         if not entry.sessions:
             entry.idle.set()
 
@@ -98,7 +114,10 @@ class LeaseBook:
 
     def forget(self, lease_id: LeaseId) -> None:
         entry = self._entries.pop(lease_id, None)
-        assert entry is None or not entry.sessions, "a lease is forgotten while executors run"
+        if entry is None:
+            return
+        assert not entry.sessions, "a lease is forgotten while executors run"
+        entry.usage.close()
         self._set_inventory(release(self.inventory, lease_id))
 
     def _set_inventory(self, inventory: Inventory) -> None:

@@ -11,7 +11,7 @@ import anyio
 import anyio.abc
 
 from weft.base.errors import ListenFailed, WeftError
-from weft.base.ids import LeaseId, SessionId, new_socket_name
+from weft.base.ids import LeaseId, new_socket_name
 from weft.base.log import EventLog
 from weft.base.units import format_address, format_bytes
 from weft.gen.preamble import Preamble
@@ -21,9 +21,9 @@ from weft.model.path import PathKind
 from weft.placement.fractions import Inventory
 from weft.pool import preamble, protocol
 from weft.pool.control import serve_control
-from weft.pool.executors import ExecutorSetup, start_executor
+from weft.pool.executors import ExecutorOrder, ExecutorSetup, start_executor
 from weft.pool.host import abstract_address, boot_id, tune_tcp
-from weft.pool.leases import LeaseBook, LeaseEntry, Limits
+from weft.pool.leases import LeaseBook, LeaseEntry, Limits, OpenSession
 from weft.pool.preamble import ReplyCode
 from weft.pool.stream import Closed, read_exactly, write_all
 
@@ -118,8 +118,8 @@ class GpuServer:
         if entry is None:
             return ()
         with anyio.CancelScope(shield=True):
-            for scope in entry.sessions.values():
-                scope.cancel()
+            for session in entry.sessions.values():
+                session.scope.cancel()
             await entry.idle.wait()
             self.book.forget(lease_id)
         self.log.info("lease_ended", lease=lease_id, sessions=entry.started)
@@ -185,10 +185,12 @@ class GpuServer:
             self.book.close_session(entry, session)
 
     async def _run_session(
-        self, entry: LeaseEntry, session: SessionId, client_pid: int, path: PathKind, sock: socket.socket
+        self, entry: LeaseEntry, opened: OpenSession, client_pid: int, path: PathKind, sock: socket.socket
     ) -> None:
+        session = opened.session_id
+        order = ExecutorOrder(session, entry.lease.slices, entry.usage.fd, opened.slot)
         sock.setblocking(True)  # the executor gets it as it would from accept()
-        executor = start_executor(self._setup, session, entry.lease.slices, path, sock, self.log)
+        executor = start_executor(self._setup, order, path, sock, self.log)
         sock.close()
         self.log.info("session_opened", session=session, path=path.value, client_pid=client_pid, executor_pid=executor.pid)
         try:
@@ -198,7 +200,7 @@ class GpuServer:
             entry.reports.append(report)
             self.log.info("session_closed", session=session, reason=report.reason, **report.counters)
 
-    def _admit(self, greeting: Preamble, path: PathKind, scope: anyio.CancelScope) -> tuple[LeaseEntry, SessionId]:
+    def _admit(self, greeting: Preamble, path: PathKind, scope: anyio.CancelScope) -> tuple[LeaseEntry, OpenSession]:
         """Raises preamble.Refusal."""
         preamble.check(greeting, path)
         entry = self.book.admit(greeting.secret)
