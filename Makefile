@@ -15,7 +15,7 @@ INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(P
 	--config-settings=build-dir=$(BUILD)
 SOURCES := $(shell git ls-files -co --exclude-standard -- CMakeLists.txt native src pyproject.toml packaging 2>/dev/null || \
 	find CMakeLists.txt native src pyproject.toml packaging -type f -not -name '*.pyc')
-PYTHON_SOURCES := src tests codegen examples packaging
+PYTHON_SOURCES := src tests codegen examples packaging benchmarks
 CPP_SOURCES = $(shell git ls-files -co --exclude-standard -- 'native/*.cpp' 'native/*.h' ':!native/gen' 2>/dev/null)
 STAMPS := $(VENV)/stamps
 

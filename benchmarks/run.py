@@ -5,7 +5,7 @@ The null driver, which accepts everything and really copies, isolates what remot
 
 import argparse
 import contextlib
-import datetime
+import datetime as dt
 import json
 import os
 import platform
@@ -36,7 +36,9 @@ class Figure:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tools", type=Path, required=True, help="folder with weft-bench-remoting, weft-bench-limits and the libraries")
+    parser.add_argument(
+        "--tools", type=Path, required=True, help="folder with weft-bench-remoting, weft-bench-limits and the libraries"
+    )
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "latest.jsonl")
     options = parser.parse_args(arguments)
     figures: list[Figure] = []
@@ -45,7 +47,12 @@ def main(arguments: Sequence[str]) -> int:
         figures.append(figure)
         print(json.dumps(asdict(figure)), flush=True)
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    header = {"machine": describe_machine(), "date": datetime.date.today().isoformat(), "command": "make bench", "limits": limits}
+    header = {
+        "machine": describe_machine(),
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "command": "make bench",
+        "limits": limits,
+    }
     lines = [json.dumps(header), *(json.dumps(asdict(figure)) for figure in figures)]
     options.output.write_text("\n".join(lines) + "\n")
     return 0
@@ -71,7 +78,9 @@ def remoting_figures(path: str, raw: Mapping[str, float], limits: Mapping[str, f
     yield Figure(f"remoting.launch_p50_us.{path}", value("launch_p50_us"), "us")
     yield Figure(f"remoting.launch_p99_us.{path}", value("launch_p99_us"), "us")
     yield Figure(f"remoting.launches_per_s.{path}", value("launches_per_s"), "1/s")
-    yield Figure(f"remoting.call_overhead_us.{path}", round(value("call_us") - ping_pong, 3), "us", ping_pong, value("call_us") / ping_pong)
+    yield Figure(
+        f"remoting.call_overhead_us.{path}", round(value("call_us") - ping_pong, 3), "us", ping_pong, value("call_us") / ping_pong
+    )
     idle = limits.get(f"limits.ping_pong_after_1ms_us.{path}")
     after_idle = value("sync_after_1ms_idle_us")
     yield Figure(f"remoting.sync_after_1ms_idle_us.{path}", after_idle, "us", idle, after_idle / idle if idle else None)
@@ -112,7 +121,18 @@ def step_figures(tools: Path) -> Iterator[Figure]:
     """Waits of one training step of the example: the difference between a longer and a shorter training."""
 
     def round_trips(steps: int) -> int:
-        command = [*weft(), "run", "-p", "0.5", "--stats", "--", sys.executable, str(ROOT / "examples/train_digits.py"), "--steps", str(steps)]
+        command = [
+            *weft(),
+            "run",
+            "-p",
+            "0.5",
+            "--stats",
+            "--",
+            sys.executable,
+            str(ROOT / "examples/train_digits.py"),
+            "--steps",
+            str(steps),
+        ]
         done = subprocess.run(command, check=True, env=environment(tools), capture_output=True, text=True, timeout=240)
         found = re.search(r"([\d,]+) round trips", done.stderr)
         if found is None:
@@ -127,7 +147,16 @@ def step_figures(tools: Path) -> Iterator[Figure]:
 def null_server(tools: Path) -> Iterator[str]:
     """A server of the null driver on a free port; yields its address."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [*weft(), "serve", "--driver", str(tools / "libweft-nulldriver.so"), "--listen", "127.0.0.1:0", "--cache-dir", folder]
+        command = [
+            *weft(),
+            "serve",
+            "--driver",
+            str(tools / "libweft-nulldriver.so"),
+            "--listen",
+            "127.0.0.1:0",
+            "--cache-dir",
+            folder,
+        ]
         server = subprocess.Popen(command, env=environment(tools), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             assert server.stdout is not None
@@ -167,7 +196,14 @@ def read_lines(text: str) -> dict[str, float]:
 
 
 def describe_machine() -> str:
-    model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), platform.machine())
+    model = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
     return f"{os.cpu_count()} cores, {model}, Linux {platform.release()}"
 
 
