@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -60,11 +61,15 @@ def native_dir() -> Path:
 
 @dataclass(frozen=True)
 class Target:
-    """A driver under test: `prefix` runs a program on it; `library`, if any, is found by the program as libcuda.so.1."""
+    """A driver under test: `prefix` runs a program on it; `library`, if any, is found by the program as libcuda.so.1.
+
+    serves: the driver of a `weft serve` whose address the prefix gets, for the time of the whole suite.
+    """
 
     name: str
     library: str | None = None
     prefix: tuple[str, ...] = ()
+    serves: str | None = None
 
     def missing(self) -> str | None:
         if self.library is not None and not (native_dir() / self.library).exists():
@@ -79,19 +84,46 @@ class Target:
         return environment
 
 
-# Through Weft (`weft run --path shm|tcp --`) and on NVIDIA's driver: more entries of the same kind.
-TARGETS = (Target(name="software-gpu", library="libweft-swgpu.so"),)
+def through_weft(path: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "weft", "run", "--path", path)
 
 
-@pytest.fixture(params=TARGETS, ids=lambda target: target.name)
-def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[list[str]], subprocess.CompletedProcess[str]]:
+TARGETS = (
+    Target(name="software-gpu", library="libweft-swgpu.so"),
+    Target(name="software-gpu-shm", prefix=through_weft("shm")),
+    Target(name="software-gpu-tcp", prefix=through_weft("tcp")),
+)
+GPU_TARGETS = (
+    Target(name="nvidia"),
+    Target(name="nvidia-shm", prefix=through_weft("shm"), serves="libcuda.so.1"),
+    Target(name="nvidia-tcp", prefix=through_weft("tcp"), serves="libcuda.so.1"),
+)
+PARAMETERS = [*TARGETS, *(pytest.param(target, marks=pytest.mark.gpu) for target in GPU_TARGETS)]
+
+
+@pytest.fixture(scope="session", params=PARAMETERS, ids=lambda target: target.name)
+def served_target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    """The target, with its server running if it has one."""
     target: Target = request.param
-    if reason := target.missing():
+    if target.serves is None:
+        yield replace(target, prefix=(*target.prefix, "--")) if target.prefix else target
+        return
+    command = [sys.executable, "-m", "weft", "serve", "--driver", target.serves, "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().removeprefix("listening on ").strip()
+        yield replace(target, prefix=(*target.prefix, "--server", address, "--"))
+        server.terminate()
+
+
+@pytest.fixture
+def run(served_target: Target, tmp_path: Path) -> Callable[[list[str]], subprocess.CompletedProcess[str]]:
+    if reason := served_target.missing():
         pytest.skip(reason)
-    environment = target.environment(tmp_path)
+    environment = served_target.environment(tmp_path)
 
     def call(command: list[str]) -> subprocess.CompletedProcess[str]:
-        words = [*target.prefix, *command]
+        words = [*served_target.prefix, *command]
         return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=19)
 
     return call

@@ -215,8 +215,7 @@ WEFT_API CUresult cuCtxDisablePeerAccess(CUcontext peer) {
     return find<Context>(peer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-// --- primary contexts
-// ---------------------------------------------------------------------------------------------------
+// Primary contexts.
 
 WEFT_API CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice number) {
     WEFT_TRY(check_ready());

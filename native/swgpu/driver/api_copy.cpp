@@ -58,7 +58,7 @@ CUresult submit(CUstream handle, Side to, Side from, Box box, Way way) {
     copy->to = to;
     copy->from = from;
     copy->box = box;
-    if (pageable_source && !wait && !stream->idle()) {
+    if (pageable_source && !wait && !driver().scheduler.may_start(*stream)) {
         // The data are taken at the call; where they are too many to keep, the call lasts until the stream has read
         // them.
         if (box.bytes() <= kStagedBytes) {
@@ -176,8 +176,7 @@ WEFT_API CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream)
     return copy_3d(copy, stream, Way::async);
 }
 
-// --- fills
-// --------------------------------------------------------------------------------------------------------------
+// Fills.
 
 namespace {
 

@@ -106,8 +106,7 @@ WEFT_API CUresult cuFuncLoad(CUfunction handle) {
     return target.function->kernel() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// --- occupancy
-// ----------------------------------------------------------------------------------------------------------
+// Occupancy.
 
 WEFT_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction handle, int block_size,
                                                                        size_t dynamic_shared, unsigned int flags) {

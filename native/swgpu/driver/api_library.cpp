@@ -113,8 +113,7 @@ WEFT_API CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* size, CUlibr
     return CUDA_ERROR_NOT_FOUND;  // managed memory is not offered, so no variable is of that kind
 }
 
-// --- kernels
-// ------------------------------------------------------------------------------------------------------------
+// Kernels.
 
 WEFT_API CUresult cuKernelGetFunction(CUfunction* out, CUkernel handle) {
     WEFT_ENTER(entry);

@@ -50,14 +50,16 @@ constexpr unsigned kHostAllocFlags =
 constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                     CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 
-// Gives device memory back when the stream gets there.
+// Gives device memory back when the stream gets there, unless it was freed meanwhile and the address given to someone
+// else.
 struct FreeOperation final : WorkOperation {
-    explicit FreeOperation(std::uint64_t start) : address(start) {}
+    explicit FreeOperation(const Allocation& allocation) : address(allocation.start), id(allocation.id) {}
     CUresult run() override {
-        free_device(address, MemoryKind::device);
+        const auto allocation = driver().space.find(address);
+        if (allocation && allocation->id == id) free_device(address, MemoryKind::device);
         return CUDA_SUCCESS;
     }
-    const std::uint64_t address;
+    const std::uint64_t address, id;
 };
 
 }  // namespace
@@ -124,12 +126,11 @@ WEFT_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     const auto allocation = driver().space.find(address);
     if (!allocation || allocation->start != address || allocation->kind != MemoryKind::device)
         return CUDA_ERROR_INVALID_VALUE;
-    driver().scheduler.enqueue(*stream, std::make_unique<FreeOperation>(address), true);
+    driver().scheduler.enqueue(*stream, std::make_unique<FreeOperation>(*allocation), true);
     return CUDA_SUCCESS;
 }
 
-// --- page-locked host memory
-// -------------------------------------------------------------------------------------------
+// Page-locked host memory.
 
 WEFT_API CUresult cuMemHostAlloc(void** out, size_t size, unsigned int flags) {
     WEFT_ENTER(entry);
@@ -200,8 +201,7 @@ WEFT_API CUresult cuMemHostGetFlags(unsigned int* flags, void* pointer) {
     return CUDA_SUCCESS;
 }
 
-// --- addresses
-// ----------------------------------------------------------------------------------------------------------
+// What is known about an address.
 
 WEFT_API CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
     WEFT_ENTER(entry);

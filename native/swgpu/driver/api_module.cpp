@@ -124,8 +124,7 @@ WEFT_API CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
     return CUDA_SUCCESS;
 }
 
-// --- link
-// ---------------------------------------------------------------------------------------------------------------
+// The link API.
 
 namespace {
 

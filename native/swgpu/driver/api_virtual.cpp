@@ -112,8 +112,7 @@ WEFT_API CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation*
     return CUDA_SUCCESS;
 }
 
-// --- for an executor
-// ----------------------------------------------------------------------------------------------------
+// Exports of Weft, for an executor.
 
 // An allocation begins (is_alloc) or ends at this address inside mapped memory. Once a mapping has had a note, only
 // noted ranges of it are accessible. CUDA_ERROR_INVALID_VALUE: not mapped, overlaps another note, or no note starts

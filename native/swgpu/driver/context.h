@@ -61,8 +61,7 @@ class Context final : public Object {
     std::array<std::size_t, CU_LIMIT_MAX> limits_{};
 };
 
-// --- the calling thread
-// ------------------------------------------------------------------------------------------------
+// The state of the calling thread.
 namespace thread_state {
 
 Ref<Context> current();                  // null: none

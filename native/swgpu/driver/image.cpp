@@ -249,9 +249,6 @@ std::string pack_linked(std::span<const std::string> texts) {
     return image;
 }
 
-// --- JIT options
-// --------------------------------------------------------------------------------------------------------
-
 CUresult JitOptions::check() const {
     if (count_ == 0) return CUDA_SUCCESS;
     if (options_ == nullptr || values_ == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -15,9 +15,6 @@ const ptx::FunctionInfo* find_entry(const engine::Program& program, std::string_
     return nullptr;
 }
 
-// --- Function
-// -----------------------------------------------------------------------------------------------------------
-
 Function::Function(Module& in_module, const ptx::FunctionInfo& function_info)
     : Object(kKind), info(function_info), module(&in_module) {}
 
@@ -28,9 +25,6 @@ std::shared_ptr<const engine::Kernel> Function::kernel() {
     if (!kernel_) kernel_ = module->code()->kernel(info.name);
     return kernel_;
 }
-
-// --- Module
-// -------------------------------------------------------------------------------------------------------------
 
 CUresult Module::create(Context& context, ProgramPtr program, Ref<Module>* out, std::string* log) {
     Ref<Module> module(new Module(context, std::move(program)));
@@ -113,9 +107,6 @@ void Module::close() {
         if (address != 0) free_device(address, MemoryKind::global);
     }
 }
-
-// --- Library
-// ------------------------------------------------------------------------------------------------------------
 
 Kernel::Kernel(Library& in_library, const ptx::FunctionInfo& function_info)
     : Object(kKind), info(function_info), program(in_library.program), library(&in_library) {}

@@ -38,8 +38,7 @@ bool WaitValueOperation::satisfied() const {
     }
 }
 
-// --- callers
-// ------------------------------------------------------------------------------------------------------------
+// Called by the API.
 
 std::uint64_t Scheduler::enqueue(Stream& stream, std::unique_ptr<Operation> operation, bool inline_if_idle) {
     Guard guard(*this);
@@ -57,10 +56,18 @@ std::uint64_t Scheduler::enqueue(Stream& stream, std::unique_ptr<Operation> oper
     return sequence;
 }
 
+bool Scheduler::may_start(Stream& stream) {
+    std::lock_guard lock(mutex_);
+    if (stream.head != nullptr) return false;
+    const auto& busy = stream.context().busy;
+    return std::none_of(busy.begin(), busy.end(), [&](const Stream* other) { return orders(stream, *other); });
+}
+
 void Scheduler::record(Stream& stream, Event& event) {
     Ref<Marker> marker(new Marker);
     Ref<Marker> previous;  // ends after the lock
     Guard guard(*this);
+    wait_for_room(stream, guard);  // before the event changes: whoever sees the new record must be able to wait for it
     previous = std::exchange(event.marker, marker);
     marker->stream = Ref<Stream>(&stream);
     auto operation = std::make_unique<RecordOperation>(marker);
@@ -104,8 +111,7 @@ void Scheduler::wait(Stream& stream, std::uint64_t sequence) {
     }
 }
 
-// --- queues (lock held)
-// -------------------------------------------------------------------------------------------------
+// All below: lock held.
 
 std::uint64_t Scheduler::append(Stream& stream, std::unique_ptr<Operation> operation, Guard& guard, bool* run_inline) {
     wait_for_room(stream, guard);
@@ -141,12 +147,16 @@ void Scheduler::wait_for_room(Stream& stream, Guard& guard) {
 }
 
 // The legacy default stream follows, and is followed by, all work of the context's blocking streams.
+bool Scheduler::orders(const Stream& stream, const Stream& other) {
+    if (stream.role() == Stream::Role::legacy) return other.role() == Stream::Role::blocking;
+    return stream.role() == Stream::Role::blocking && other.role() == Stream::Role::legacy;
+}
+
 void Scheduler::add_dependencies(Stream& stream, Operation& operation) {
-    if (stream.role() == Stream::Role::non_blocking) return;
     for (Stream* other : stream.context().busy) {
-        const bool orders = stream.role() == Stream::Role::legacy ? other->role() == Stream::Role::blocking
-                                                                  : other->role() == Stream::Role::legacy;
-        if (orders) operation.after.push_back({Ref<Stream>(other), other->enqueued.load(std::memory_order_relaxed)});
+        if (orders(stream, *other)) {
+            operation.after.push_back({Ref<Stream>(other), other->enqueued.load(std::memory_order_relaxed)});
+        }
     }
 }
 

@@ -25,6 +25,8 @@ class Scheduler {
     // Takes the operation. `inline_if_idle`: a WorkOperation of an idle stream is run by the caller instead, before
     // this returns. Returns the operation's sequence number in the stream.
     std::uint64_t enqueue(Stream& stream, std::unique_ptr<Operation> operation, bool inline_if_idle = false);
+    // True if an operation that is enqueued now has nothing to wait for.
+    bool may_start(Stream& stream);
     // Records the event; `marker` becomes its last record.
     void record(Stream& stream, Event& event);
     // Later work of the stream waits for the event's last record.
@@ -44,6 +46,7 @@ class Scheduler {
     std::uint64_t append(Stream& stream, std::unique_ptr<Operation> operation, Guard& guard, bool* run_inline);
     void wait_for_room(Stream& stream, Guard& guard);
     void add_dependencies(Stream& stream, Operation& operation);
+    static bool orders(const Stream& stream, const Stream& other);
     void advance(Stream& stream);
     void drain();
     bool blocked_by_dependency(Stream& stream, Operation& operation);

@@ -61,8 +61,7 @@ void Scheduler::start_host_thread() {
     start_thread("weft-host", caller, this);
 }
 
-// --- lock held
-// ----------------------------------------------------------------------------------------------------------
+// All below: lock held.
 
 void Scheduler::offer_kernel(KernelOperation& kernel, bool first) {
     if (kernel.queued || kernel.finished) return;

@@ -103,7 +103,7 @@ class Stream final : public Object {
     std::uint64_t id() const { return id_; }
     bool idle() const { return completed.load(std::memory_order_acquire) == enqueued.load(std::memory_order_acquire); }
 
-    // --- the scheduler's part
+    // The scheduler's part.
     std::atomic<std::uint64_t> enqueued{0};
     std::atomic<std::uint64_t> completed{0};
     std::atomic<std::uint32_t> tick{0};  // moves with completed; waiting threads sleep on it
