@@ -86,11 +86,11 @@ native-test: $(STAMPS)/weft-dev
 	cd $(BUILD) && "$(CURDIR)/$(BIN)/ctest" --output-on-failure --no-tests=error -j $(JOBS)
 
 python-test: $(STAMPS)/weft-dev $(STAMPS)/test-tools
-	$(BIN)/python -m pytest tests
+	WEFT_NATIVE_DIR="$(CURDIR)/$(BUILD)/_native" $(BIN)/python -m pytest tests
 
 .PHONY: test-gpu
 test-gpu: $(STAMPS)/weft-dev $(STAMPS)/test-tools
-	$(BIN)/python -m pytest tests -m gpu --run-gpu
+	WEFT_NATIVE_DIR="$(CURDIR)/$(BUILD)/_native" $(BIN)/python -m pytest tests -m gpu --run-gpu
 
 .PHONY: bench
 bench: $(STAMPS)/weft-dev $(STAMPS)/examples

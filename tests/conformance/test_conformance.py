@@ -51,6 +51,11 @@ SUITES = (
 )
 
 
+# What the shim does not offer yet; the conformance program skips it by itself.
+NOT_YET_THROUGH_WEFT = frozenset({"HostFunctions", "MemoryOperations", "VirtualMemory"})
+Run = Callable[[list[str]], subprocess.CompletedProcess[str]]
+
+
 def native_dir() -> Path:
     if value := os.environ.get("WEFT_NATIVE_DIR"):
         return Path(value)
@@ -117,7 +122,7 @@ def served_target(request: pytest.FixtureRequest) -> Iterator[Target]:
 
 
 @pytest.fixture
-def run(served_target: Target, tmp_path: Path) -> Callable[[list[str]], subprocess.CompletedProcess[str]]:
+def run(served_target: Target, tmp_path: Path) -> Run:
     if reason := served_target.missing():
         pytest.skip(reason)
     environment = served_target.environment(tmp_path)
@@ -138,10 +143,13 @@ def conformance() -> Path:
 
 
 @pytest.mark.parametrize("suite", SUITES)
-def test_suite_passes(suite: str, conformance: Path, run: Callable[[list[str]], subprocess.CompletedProcess[str]]) -> None:
+def test_suite_passes(suite: str, conformance: Path, served_target: Target, run: Run) -> None:
     done = run([str(conformance), f"--gtest_filter={suite}.*:*/{suite}.*"])
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    assert "[  PASSED  ] 0 tests" not in done.stdout
+    if "[  PASSED  ] 0 tests" in done.stdout:
+        assert suite in NOT_YET_THROUGH_WEFT, "every test was skipped"
+        assert "weft" in served_target.prefix, "a driver itself supports everything"
+        pytest.skip("not supported through Weft yet")
 
 
 def test_every_suite_is_run(conformance: Path) -> None:
@@ -165,9 +173,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_c_program_checks_its_numbers(
-    name: str, programs: Path, run: Callable[[list[str]], subprocess.CompletedProcess[str]]
-) -> None:
+def test_c_program_checks_its_numbers(name: str, programs: Path, run: Run) -> None:
     done = run([str(programs / name)])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith(f"{name}: ")
