@@ -139,6 +139,7 @@ class Session : private CallResolver {
         StreamState* stream;
         std::uint64_t destination, size_bytes, received = 0;
         CUresult failure = CUDA_SUCCESS;
+        bool is_asked = false;  // PULL was sent
     };
     struct CopyOut {
         wire::FrameHeader header;

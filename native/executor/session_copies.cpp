@@ -181,6 +181,9 @@ Outcome Session::on_copy_h2d_pull(Arrival& arrival) {
     }
     pulls_[copy.pull] = {arrival.stream, copy.destination, copy.size_bytes};
     completion_.add_wait({std::move(marker)}, [this, context = arrival.header.context, number = copy.pull](CUresult) {
+        const auto found = pulls_.find(number);
+        if (found == pulls_.end()) return;
+        found->second.is_asked = true;
         outbox_.send<wire::Pull>(context, 0, {}, [&](wire::Pull& pull) { pull.pull = number; });
     }, Clock::now());
     return Outcome::started;
@@ -189,7 +192,7 @@ Outcome Session::on_copy_h2d_pull(Arrival& arrival) {
 Outcome Session::on_pull_data(Arrival& arrival) {
     const auto data = fields_of<wire::PullData>(arrival);
     const auto found = pulls_.find(data.pull);
-    if (found == pulls_.end()) return bad_frame(arrival, "no such pull");
+    if (found == pulls_.end() || !found->second.is_asked) return bad_frame(arrival, "bytes that were not asked for");
     Pull& pull = found->second;
     std::span<const std::byte> bytes = arrival.payload;
     if ((arrival.header.flags & wire::kFlagPayload) == 0) {
@@ -222,7 +225,7 @@ void* Session::place_pull(std::span<const std::byte> frame) {
     const auto data = fields_of<wire::PullData>(arrival);
     const auto found = pulls_.find(data.pull);
     const std::uint32_t size = wire::header_of(frame).payload_bytes;
-    if (found == pulls_.end() || found->second.failure != CUDA_SUCCESS) return nullptr;
+    if (found == pulls_.end() || !found->second.is_asked || found->second.failure != CUDA_SUCCESS) return nullptr;
     const Pull& pull = found->second;
     if (data.offset != pull.received || size == 0 || size > pull.size_bytes - pull.received) return nullptr;
     void* memory = direct_access(*pull.stream, pull.destination + pull.received, size);
