@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "swgpu/driver/context.h"
 #include "swgpu/driver/faults.h"
@@ -18,7 +19,8 @@
 namespace weft::swdriver {
 namespace {
 
-constexpr std::uint64_t kQuantum = 100'000;  // warp instructions per step, about a millisecond
+constexpr std::uint64_t kQuantum = 100'000;     // warp instructions per step, about a millisecond
+constexpr std::uint64_t kFirstQuantum = 4'000;  // a kernel that ends within this is not worth waking another worker for
 constexpr std::uint64_t kWorkerSpinNs = 20'000;
 constexpr auto kValuePollInterval = std::chrono::microseconds(50);
 
@@ -124,10 +126,11 @@ bool Scheduler::run_kernel(Guard& guard, engine::Worker& worker) {
     kernels_.pop_front();
     kernel.queued = false;
     ++kernel.steppers;
-    if (kernel.launch->parallelism() > 0) offer_kernel(kernel, false);
+    const bool first = !std::exchange(kernel.stepped, true);
+    if (!first && kernel.launch->parallelism() > 1) offer_kernel(kernel, false);
     if (!kernels_.empty()) wake_kernel_worker();
     guard.unlock();
-    const engine::StepOutcome outcome = kernel.launch->step(worker, kQuantum);
+    const engine::StepOutcome outcome = kernel.launch->step(worker, first ? kFirstQuantum : kQuantum);
     guard.lock();
     --kernel.steppers;
     if (outcome == engine::StepOutcome::finished) kernel.finished = true;

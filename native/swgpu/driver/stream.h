@@ -57,6 +57,7 @@ struct KernelOperation final : Operation {
     Ref<Object> module;  // keeps code and globals
     Ref<Stream> stream;
     unsigned steppers = 0;  // workers inside step()
+    bool stepped = false;   // has had its first step
     bool finished = false;
     bool queued = false;  // in the scheduler's list of kernels
 };
