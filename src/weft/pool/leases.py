@@ -4,6 +4,7 @@ The server is the only writer. A lease's memory counts as free only after its la
 """
 
 import hmac
+from collections import deque
 from dataclasses import dataclass, field
 
 import anyio
@@ -14,6 +15,9 @@ from weft.model.gpu import Slice, SliceRequest
 from weft.model.lease import Lease, SessionReport
 from weft.placement.fractions import Inventory, check_invariants, grant, place, release
 from weft.pool.usage import SLOTS, UsagePage
+
+# Of a lease's sessions, the last ones; their reports are sent when the lease ends.
+KEPT_REPORTS = 256
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class LeaseEntry:
     lease: Lease
     usage: UsagePage
     sessions: dict[SessionId, OpenSession] = field(default_factory=dict)
-    reports: list[SessionReport] = field(default_factory=list)
+    reports: deque[SessionReport] = field(default_factory=lambda: deque(maxlen=KEPT_REPORTS))
     idle: anyio.Event = field(default_factory=anyio.Event)
     closed: bool = False
     started: int = 0
