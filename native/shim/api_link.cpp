@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "base/sha256.h"
@@ -59,6 +60,11 @@ CUresult link(LinkState& state) {
     if (request.size() > wire::kMaxTailBytes<wire::Link>) return CUDA_ERROR_INVALID_VALUE;
     Landing landing;
     if (!landing.is_ok()) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (session.is_recorded()) {  // a recording must hold the inputs even if this server has them
+        std::vector<std::uint32_t> all(state.images.size());
+        std::iota(all.begin(), all.end(), 0);
+        if (const CUresult sent = upload_missing(state, all); sent != CUDA_SUCCESS) return sent;
+    }
     for (int attempt = 0; attempt < 2; ++attempt) {
         const std::uint32_t transfer = session.transfers().open(landing.bytes(), false);
         const Reply reply = session.call<wire::Link>(state.context->number, request.size(), [&](auto& frame, std::byte* tail) {

@@ -55,7 +55,11 @@ void tell_failure(CUresult status, const std::string& error_log) {
 CUresult try_load(Context& context, const HashedImage& image, JitRequest& jit, std::shared_ptr<Module>* module) {
     const std::vector<std::byte> options = wire::encode(jit.forwarded());
     const std::uint32_t number = Runtime::get()->next_number();
-    for (bool uploaded = false;; uploaded = true) {
+    // A recording must hold the image even if this server has it.
+    const bool recorded = Runtime::get()->session().is_recorded();
+    if (recorded)
+        if (const CUresult sent = upload_image(image); sent != CUDA_SUCCESS) return sent;
+    for (bool uploaded = recorded;; uploaded = true) {
         const Reply reply = request_load(context, number, image, options);
         if (reply.status == Session::kLost) return reply.status;
         auto description = wire::decode_module_reply(reply.tail);

@@ -121,7 +121,10 @@ CUresult Runtime::agree_on_window() {
         describe_to_user();
         return CUDA_SUCCESS;
     }
-    if (!session_->is_lost())
+    if (status == CUDA_ERROR_INVALID_ADDRESS_SPACE)
+        log_line("found no address range for device memory that is free here and on the server; if address space is limited (ulimit -v), "
+                 "raise the limit here or for the server");
+    else if (!session_->is_lost())
         log_line("the server " + session_->server() + " refused the session: " + error_text(status));
     return status;
 }
