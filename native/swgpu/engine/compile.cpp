@@ -11,6 +11,17 @@ namespace {
 
 using ptx::Linkage;
 
+// Bounds what the 32-bit offsets of constants must hold.
+constexpr size_t kMaxTextBytes = 128 << 20;
+constexpr uint64_t kMaxConstantBytes = uint64_t{1} << 30;
+
+Status check_size(const Program::Impl& impl) {
+    uint64_t bytes = 0;
+    for (const auto& code : impl.codes) bytes += code ? code->constants.size() : 0;
+    if (bytes <= kMaxConstantBytes) return Status::ok();
+    return Status::error(ErrorCode::unsupported, "the program has too many constants");
+}
+
 Status check_target(const ptx::ModuleText& text, const CompileOptions& options) {
     if (text.target_sm <= options.device_sm) return Status::ok();
     return Status::error(ErrorCode::version, "the text is for sm_" + std::to_string(text.target_sm) + ", the device is sm_" +
@@ -178,6 +189,7 @@ const std::vector<ptx::VariableInfo>& Program::variables() const { return impl_-
 const std::vector<std::string>& Program::undefined() const { return impl_->undefined; }
 
 Result<std::shared_ptr<const Program>> compile(std::string_view ptx, const CompileOptions& options) {
+    if (ptx.size() > kMaxTextBytes) return Status::error(ErrorCode::unsupported, "the text is larger than 128 MiB");
     Result<ptx::ModuleText> text = ptx::parse(ptx);
     if (!text) return text.take_status();
     if (Status status = check_target(*text, options); !status) return status;
@@ -187,6 +199,7 @@ Result<std::shared_ptr<const Program>> compile(std::string_view ptx, const Compi
     impl->variables = text->variables;
     impl->index();
     if (Status status = check_names(*impl); !status) return status;
+    if (Status status = check_size(*impl); !status) return status;
     return make_program(std::move(impl));
 }
 
@@ -209,6 +222,7 @@ Result<std::shared_ptr<const Program>> link(std::span<const std::shared_ptr<cons
     auto impl = linker.take();
     impl->index();
     if (Status status = check_names(*impl); !status) return status;
+    if (Status status = check_size(*impl); !status) return status;
     return make_program(std::move(impl));
 }
 

@@ -10,6 +10,9 @@
 namespace weft::engine {
 namespace {
 
+// A function without registers and local memory could call itself for ever; its joins are what it uses up.
+constexpr size_t kMaxJoins = 4096;
+
 Join& join_of(Context& context, int32_t index) { return context.warp->joins[static_cast<size_t>(index)]; }
 
 Split split_here(const Context& context, const Op* pc, uint32_t mask) {
@@ -165,7 +168,7 @@ void copy_slots(Context& context, const std::vector<Slot>& to, uint8_t* to_rows,
 const Op* enter_function(Context& context, const Op* op, const CallRecord& call, const FunctionEntry& callee, uint32_t mask) {
     uint8_t* rows = context.base[0] + call.caller_rows_bytes;
     uint32_t frame = context.frame + call.caller_frame_bytes;
-    if (rows + callee.code->rows_bytes > context.warp->rows_end || frame + callee.code->frame_bytes > context.local_stride) {
+    if (context.warp->joins.size() >= kMaxJoins || rows + callee.code->rows_bytes > context.warp->rows_end || frame + callee.code->frame_bytes > context.local_stride) {
         return raise_fault(context, op, FaultKind::stack_overflow, AddressSpace::local, static_cast<uint32_t>(__builtin_ctz(mask)), frame, 0, true);
     }
     copy_slots(context, callee.code->formals, rows, frame, call.arguments, context.base[0], context.frame, mask);

@@ -131,6 +131,19 @@ TEST(Flow, EndlessRecursionIsAStackOverflow) {
     TestMemory memory;
     Outcome outcome = run_kernel(memory, ptx_text(".func f() { .local .b8 a[16]; call f; ret; }\n.visible .entry k() { call f; ret; }"), "k", {{1}, {32}}, {});
     EXPECT_EQ(outcome.fault.kind, FaultKind::stack_overflow) << outcome.error;
+    outcome = run_kernel(memory, ptx_text(".func f() { call f; ret; }\n.visible .entry k() { call f; ret; }"), "k", {{1}, {32}}, {});
+    EXPECT_EQ(outcome.fault.kind, FaultKind::stack_overflow) << outcome.error;
+}
+
+TEST(Flow, LongChainsOfCalls) {
+    constexpr int kChain = 20000;
+    std::string text;
+    for (int i = kChain; i >= 0; --i) {
+        text += ".func f" + std::to_string(i) + "() { " + (i == kChain ? "" : "call f" + std::to_string(i + 1) + "; ") + "ret; }\n";
+    }
+    text += ".visible .entry k() { call f0; ret; }";
+    auto program = compile(ptx_text(text), {});
+    EXPECT_TRUE(program.is_ok()) << program.status().text();
 }
 
 TEST(Flow, IndirectCallsByLane) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace weft::engine {
 namespace {
@@ -44,39 +45,63 @@ class Planner {
     KernelPlan take() { return std::move(plan_); }
 
   private:
-    // Depth-first; the sizes of a function include those of the deepest chain below it.
-    void visit(uint32_t function) {
-        if (state_[function] == 2) return;
-        if (state_[function] == 1) {
-            plan_.has_unbounded_calls = true;
-            return;
+    struct Visit {
+        uint32_t function;
+        std::vector<uint32_t> callees;
+        size_t next = 0;
+    };
+
+    // Depth-first with a stack of its own, for a text may chain any number of calls. The sizes of a function include those of the deepest
+    // chain below it.
+    void visit(uint32_t entry) {
+        std::vector<Visit> stack;
+        enter(entry, stack);
+        while (!stack.empty()) {
+            Visit& top = stack.back();
+            if (top.next < top.callees.size()) {
+                uint32_t callee = top.callees[top.next++];
+                if (state_[callee] == kOpen) plan_.has_unbounded_calls = true;
+                if (state_[callee] == kNew) enter(callee, stack);
+                continue;
+            }
+            leave(top);
+            stack.pop_back();
         }
+    }
+
+    void enter(uint32_t function, std::vector<Visit>& stack) {
         const FunctionCode* code = program_.codes[function].get();
         if (code == nullptr) return;
-        state_[function] = 1;
+        state_[function] = kOpen;
         plan_.functions.push_back(function);
-        uint32_t rows = 0, frame = 0;
-        auto below = [&](uint32_t callee) {
-            visit(callee);
-            rows = std::max(rows, rows_[callee]);
-            frame = std::max(frame, frames_[callee]);
-        };
+        Visit visit{function, {}, 0};
         for (const CallSite& call : code->calls) {
             if (call.callee == Callee::symbol) {
-                if (auto at = program_.function_of.find(code->symbols[call.symbol]); at != program_.function_of.end()) below(at->second);
+                auto at = program_.function_of.find(code->symbols[call.symbol]);
+                if (at != program_.function_of.end()) visit.callees.push_back(at->second);
             } else if (call.callee == Callee::indirect) {
                 plan_.has_unbounded_calls = true;
-                for (uint32_t callee : address_taken(program_)) below(callee);
+                if (!taken_) taken_ = address_taken(program_);
+                visit.callees.insert(visit.callees.end(), taken_->begin(), taken_->end());
             }
         }
-        rows_[function] = code->rows_bytes + rows;
-        frames_[function] = code->frame_bytes + frame;
-        state_[function] = 2;
+        stack.push_back(std::move(visit));
+    }
+
+    void leave(const Visit& visit) {
+        uint64_t rows = 0, frame = 0;
+        for (uint32_t callee : visit.callees) {
+            rows = std::max(rows, rows_[callee]);
+            frame = std::max(frame, frames_[callee]);
+        }
+        rows_[visit.function] = program_.codes[visit.function]->rows_bytes + rows;
+        frames_[visit.function] = program_.codes[visit.function]->frame_bytes + frame;
+        state_[visit.function] = kDone;
     }
 
     void add_unbounded() {
-        uint32_t rows = 0;
-        for (uint32_t function : plan_.functions) rows = std::max(rows, program_.codes[function]->rows_bytes);
+        uint64_t rows = 0;
+        for (uint32_t function : plan_.functions) rows = std::max<uint64_t>(rows, program_.codes[function]->rows_bytes);
         plan_.rows_bytes += rows * kUnboundedDepth;
     }
 
@@ -107,8 +132,10 @@ class Planner {
 
     const Program::Impl& program_;
     KernelPlan plan_;
+    static constexpr uint8_t kNew = 0, kOpen = 1, kDone = 2;
     std::vector<uint8_t> state_;
-    std::vector<uint32_t> rows_, frames_;
+    std::vector<uint64_t> rows_, frames_;
+    std::optional<std::vector<uint32_t>> taken_;
 };
 
 class Builder {
@@ -163,7 +190,7 @@ class Builder {
     }
 
     void add_constants(const FunctionCode& code) {
-        std::memcpy(image_->constants + constant_base_, code.constants.data(), code.constants.size());
+        std::copy(code.constants.begin(), code.constants.end(), image_->constants + constant_base_);
         for (const ConstantFixup& fixup : code.constant_fixups) {
             uint64_t value = address_of(code.symbols[fixup.symbol]);
             for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
@@ -273,7 +300,7 @@ void Program::Impl::index() {
         if (!functions[i].is_entry) continue;
         KernelPlan plan = plan_kernel(*this, i);
         functions[i].static_shared_bytes = plan.static_shared_bytes;
-        functions[i].local_bytes_per_thread = plan.frame_bytes;
+        functions[i].local_bytes_per_thread = static_cast<uint32_t>(std::min<uint64_t>(plan.frame_bytes, ~0u));
     }
 }
 

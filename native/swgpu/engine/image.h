@@ -40,8 +40,8 @@ struct KernelImage {
     uint8_t* constants = nullptr;  // 64-byte aligned, inside constants_storage
     std::vector<FunctionEntry> functions;  // [0] is the entry
     std::vector<CallRecord> calls;
-    uint32_t rows_bytes = 0;          // of a warp, for the deepest chain of calls
-    uint32_t frame_bytes = 0;         // of a thread, without the stack for recursion
+    uint64_t rows_bytes = 0;          // of a warp, for the deepest chain of calls
+    uint64_t frame_bytes = 0;         // of a thread, without the stack for recursion
     bool has_unbounded_calls = false; // recursion or indirect calls
     uint32_t static_shared_bytes = 0;
     uint32_t dynamic_shared_align = 16;
@@ -53,8 +53,8 @@ struct KernelPlan {
     std::vector<uint32_t> functions;  // indices into Program::Impl::codes, the entry first
     std::unordered_map<std::string, uint64_t> shared_offsets;
     uint32_t static_shared_bytes = 0;
-    uint32_t rows_bytes = 0;
-    uint32_t frame_bytes = 0;
+    uint64_t rows_bytes = 0;
+    uint64_t frame_bytes = 0;
     bool has_unbounded_calls = false;
 };
 

@@ -14,6 +14,9 @@ namespace {
 
 constexpr uint32_t kMaxThreads = 1024;
 constexpr uint64_t kMaxSharedBytes = 227 * 1024;
+// CUDA's own limit of local memory per thread, and one on register files that no compiler's output comes near.
+constexpr uint64_t kMaxLocalBytes = 512 * 1024;
+constexpr uint64_t kMaxRowsBytes = uint64_t{1} << 28;
 constexpr size_t kKeptMemories = 4;
 // How many unfinished blocks may be in memory. More are admitted when those look as if they wait for blocks that have not begun.
 constexpr size_t kResidentBlocks = 16;
@@ -43,6 +46,8 @@ Status check_launch(const KernelImage& image, const LaunchConfig& config) {
         return invalid("the block is too large: at most 1024 threads");
     }
     if (uint64_t{image.static_shared_bytes} + config.dynamic_shared_bytes > kMaxSharedBytes) return invalid("too much shared memory");
+    if (image.frame_bytes > kMaxLocalBytes) return invalid("too much local memory per thread");
+    if (image.rows_bytes > kMaxRowsBytes) return invalid("too many registers");
     if (config.parameters.size() < image.info.parameter_bytes) {
         return invalid("the parameters have " + std::to_string(config.parameters.size()) + " bytes, the kernel needs " +
                        std::to_string(image.info.parameter_bytes));
@@ -227,7 +232,7 @@ Result<std::shared_ptr<Launch>> Launch::create(std::shared_ptr<const Kernel> ker
     data.warps = (data.threads + kWarpLanes - 1) / kWarpLanes;
     data.dynamic_shared_bytes = config.dynamic_shared_bytes;
     data.shared_bytes = uint64_t{image.static_shared_bytes} + config.dynamic_shared_bytes;
-    uint64_t stack = image.has_unbounded_calls ? std::min<uint64_t>(config.stack_bytes, 1 << 19) : 0;
+    uint64_t stack = image.has_unbounded_calls ? std::min<uint64_t>(config.stack_bytes, kMaxLocalBytes) : 0;
     data.local_stride = round_up(image.frame_bytes + stack, 16);
     fill_thread_ids(data);
     impl->cooperative = config.cooperative;
