@@ -41,15 +41,15 @@ def main() -> int:
 
 
 def render(header: Mapping[str, str], values: Mapping[str, float]) -> str:
+    conditions = f"{header['machine']}, {header['date']}"
     lines = [
-        f"Measured with `{header['command']}` against a driver that accepts everything and really copies ({header['machine']}, {header['date']}):",
+        f"Measured with `{header['command']}` against a driver that accepts everything and really copies ({conditions}):",
         "",
         "| figure | shm | tcp | goal |",
         "|---|---|---|---|",
     ]
-    lines += [
-        f"| {title} | {show(values, f'{name}.shm')} | {show(values, f'{name}.tcp')} | {goal} |" for title, name, goal in ROWS
-    ]
+    for title, name, goal in ROWS:
+        lines.append(f"| {title} | {show(values, f'{name}.shm')} | {show(values, f'{name}.tcp')} | {goal} |")
     lines += [f"| {title} | {show(values, name)} | | {goal} |" for title, name, goal in SINGLE_ROWS]
     return "\n".join(lines)
 
