@@ -151,6 +151,30 @@ TEST_F(Memory, freed_in_stream_order_can_be_had_again_in_the_same_stream) {
     EXPECT_OK(cu.cuStreamSynchronize(own));
 }
 
+TEST_F(Memory, of_a_pool_is_counted_there) {
+    SKIP_WITHOUT(cuMemAllocFromPoolAsync);
+    CUmemoryPool pool = nullptr, current = nullptr;
+    SKIP_IF_UNSUPPORTED(cu.cuDeviceGetDefaultMemPool(&pool, device));
+    ASSERT_OK(cu.cuDeviceGetMemPool(&current, device));
+    EXPECT_EQ(pool, current);
+    const auto used = [&] {
+        cuuint64_t bytes = 0;
+        EXPECT_OK(cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &bytes));
+        return bytes;
+    };
+    cuuint64_t threshold = 1 << 20;
+    EXPECT_OK(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+    const cuuint64_t before = used();
+    const CUstream own = stream();
+    CUdeviceptr address = 0;
+    ASSERT_OK(cu.cuMemAllocFromPoolAsync(&address, 1 << 20, pool, own));
+    EXPECT_GE(used(), before + (1 << 20));
+    EXPECT_OK(cu.cuMemFreeAsync(address, own));
+    EXPECT_OK(cu.cuStreamSynchronize(own));
+    EXPECT_EQ(used(), before);
+    EXPECT_OK(cu.cuMemPoolTrimTo(pool, 0));
+}
+
 class HostMemory : public ContextTest {};
 
 TEST_F(HostMemory, page_locked_is_ordinary_memory_to_the_cpu) {

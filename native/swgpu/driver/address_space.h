@@ -26,7 +26,7 @@ struct Allocation {
     int device = 0;
     unsigned flags = 0;         // host memory: the flags of its call
     std::uint64_t context = 0;  // handle of the context it was made in; 0: none
-    std::uint64_t backing = 0;  // mapping: handle of its memory; device memory: bytes it takes of the device
+    std::uint64_t backing = 0;  // handle of a mapping's memory, or of an allocation's pool; 0: none
     std::uint64_t id = 0;       // CU_POINTER_ATTRIBUTE_BUFFER_ID
 
     std::uint64_t end() const { return start + size; }

@@ -5,18 +5,20 @@
 
 #include "swgpu/driver/api.h"
 #include "swgpu/driver/memory.h"
+#include "swgpu/driver/memory_pool.h"
 
 using namespace weft::swdriver;
 
 namespace weft::swdriver {
 
 std::optional<std::uint64_t> allocate_device(Device& device, const Context& context, std::uint64_t size,
-                                             MemoryKind kind) {
+                                             MemoryKind kind, std::uint64_t pool) {
     auto address = device.memory.allocate(size);
     if (!address) return std::nullopt;
     Allocation allocation{.start = *address, .size = size, .kind = kind};
     allocation.device = device.ordinal;
     allocation.context = context.id();
+    allocation.backing = pool;
     driver().space.insert(allocation);
     return address;
 }
@@ -24,6 +26,10 @@ std::optional<std::uint64_t> allocate_device(Device& device, const Context& cont
 bool free_device(std::uint64_t address, MemoryKind kind) {
     const auto allocation = driver().space.remove(address, kind);
     if (!allocation) return false;
+    if (allocation->backing != 0) {
+        const Ref<MemoryPool> pool = find<MemoryPool>(reinterpret_cast<void*>(allocation->backing));
+        if (pool) pool->give_back(allocation->size);
+    }
     driver().devices[static_cast<std::size_t>(allocation->device)]->memory.release(address);
     return true;
 }
@@ -49,18 +55,6 @@ constexpr unsigned kHostAllocFlags =
     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
 constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                     CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
-
-// Gives device memory back when the stream gets there, unless it was freed meanwhile and the address given to someone
-// else.
-struct FreeOperation final : WorkOperation {
-    explicit FreeOperation(const Allocation& allocation) : address(allocation.start), id(allocation.id) {}
-    CUresult run() override {
-        const auto allocation = driver().space.find(address);
-        if (allocation && allocation->id == id) free_device(address, MemoryKind::device);
-        return CUDA_SUCCESS;
-    }
-    const std::uint64_t address, id;
-};
 
 }  // namespace
 
@@ -100,34 +94,6 @@ WEFT_API CUresult cuMemFree_v2(CUdeviceptr address) {
         return CUDA_ERROR_INVALID_VALUE;
     synchronize(*entry.context);
     return free_device(address, MemoryKind::device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-WEFT_API CUresult cuMemAllocAsync(CUdeviceptr* out, size_t size, CUstream handle) {
-    WEFT_ENTER(entry);
-    Ref<Stream> stream;
-    WEFT_TRY(resolve_stream(entry, handle, &stream));
-    if (out == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
-    Context& context = stream->context();
-    Device& device = *driver().devices[static_cast<std::size_t>(context.device())];
-    auto address = allocate_device(device, context, size, MemoryKind::device);
-    if (!address) {  // frees that are queued in this stream come before this allocation
-        driver().scheduler.wait_idle(*stream);
-        address = allocate_device(device, context, size, MemoryKind::device);
-    }
-    if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = *address;
-    return CUDA_SUCCESS;
-}
-
-WEFT_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
-    WEFT_ENTER(entry);
-    Ref<Stream> stream;
-    WEFT_TRY(resolve_stream(entry, handle, &stream));
-    const auto allocation = driver().space.find(address);
-    if (!allocation || allocation->start != address || allocation->kind != MemoryKind::device)
-        return CUDA_ERROR_INVALID_VALUE;
-    driver().scheduler.enqueue(*stream, std::make_unique<FreeOperation>(*allocation), true);
-    return CUDA_SUCCESS;
 }
 
 // Page-locked host memory.
@@ -255,7 +221,8 @@ CUresult pointer_attribute(void* data, CUpointer_attribute attribute, std::uint6
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
             return put<unsigned>(data, allocation.writable ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
                                                            : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ);
-        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put<void*>(data, nullptr);
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+            return put<std::uint64_t>(data, allocation.kind == MemoryKind::device ? allocation.backing : 0);
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put<std::size_t>(data, allocation.size);
         case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put<std::uint64_t>(data, allocation.start);
         case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return put<unsigned long long>(data, allocation.id);

@@ -34,6 +34,10 @@ WEFT_API CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsig
     return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes,
                           own(hStream), kernelParams, extra);
 }
+WEFT_API CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                               CUstream hStream) {
+    return cuMemAllocFromPoolAsync(dptr, bytesize, pool, own(hStream));
+}
 WEFT_API CUresult cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
     return cuMemAllocAsync(dptr, bytesize, own(hStream));
 }

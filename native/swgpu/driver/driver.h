@@ -13,6 +13,7 @@
 #include "swgpu/driver/config.h"
 #include "swgpu/driver/context.h"
 #include "swgpu/driver/device_memory.h"
+#include "swgpu/driver/memory_pool.h"
 #include "swgpu/driver/scheduler.h"
 #include "swgpu/driver/virtual_memory.h"
 
@@ -35,6 +36,9 @@ class Device {
     Ref<Context> primary;
     unsigned primary_retained = 0;
     unsigned primary_flags = 0;
+
+    std::mutex pool_mutex;  // of what follows
+    Ref<MemoryPool> default_pool, current_pool;
 };
 
 struct Driver {

@@ -9,7 +9,7 @@
 
 namespace weft::swdriver {
 
-enum class Kind : std::uint8_t { context = 1, stream, event, module, function, library, kernel, link, memory, log };
+enum class Kind : std::uint8_t { context = 1, stream, event, module, function, library, kernel, link, memory, pool };
 
 class Object {
   public:

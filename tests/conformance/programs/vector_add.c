@@ -1,4 +1,4 @@
-/* c = a + b for a million floats, and every result is checked. */
+/* c = a + b for a million floats, or as many as the argument says, and every result is checked. */
 #include "driver.h"
 
 static const char kPtx[] =
@@ -20,8 +20,8 @@ static const char kPtx[] =
     "  ret;\n"
     "}\n";
 
-int main(void) {
-    const unsigned n = 1000003;
+int main(int argc, char **argv) {
+    const unsigned n = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1000003;
     const size_t bytes = n * sizeof(float);
     load_driver();
     CHECK(p_cuInit(0));
