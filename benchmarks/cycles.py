@@ -1,95 +1,199 @@
-"""Runs a C client again and again against one server, and fails if processes, descriptors, shared memory or memory grow.
+"""Programs that start, compute and end again and again against one server: nothing on the server may grow.
 
-python benchmarks/cycles.py --cycles 2000 --limit 240
+One lease; a small C program runs in it many times. Before and after, the server's processes, descriptors, memory and shared memory are
+counted; each figure is a JSON line, and the exit status is 1 when one grew. Runs with `--tools` like benchmarks/run.py.
 """
 
 import argparse
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CLIENT = ROOT / "tests" / "conformance" / "programs" / "vector_add.c"
+PROGRAM = ROOT / "tests/conformance/programs/vector_add.c"
+ELEMENTS = 1000
 WARM_UP = 50
-# Allocators keep a little more after a while; a leak of a hundred bytes per cycle would be seen.
-TOLERATED_KIB = 1024
-LOOP = """
-    i=0; end=$(($(date +%s) + $3))
-    while [ $i -lt $2 ] && [ $(date +%s) -lt $end ]; do $1 >/dev/null || exit 1; i=$((i + 1)); done
-    echo $i
-"""
+SETTLE_S = 10.0
+# Allocators keep pages; over a full run this is about 2 KiB per cycle.
+RSS_TOLERANCE_KIB = 4096
 
 
 @dataclass(frozen=True)
-class Held:
-    """What a server and its machine hold at one moment."""
+class Usage:
+    """What the server and the processes below it hold."""
 
     processes: int
     descriptors: int
-    shared_files: int
-    memory_kib: int
+    rss_kib: int
+    shm_files: int
+    memfds: int
+
+    def growth(self, before: "Usage") -> dict[str, int]:
+        return {name: value - getattr(before, name) for name, value in asdict(self).items()}
+
+    def has_grown(self, before: "Usage") -> bool:
+        growth = self.growth(before)
+        return growth.pop("rss_kib") > RSS_TOLERANCE_KIB or any(value > 0 for value in growth.values())
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tools", type=Path, help="folder with the native parts")
     parser.add_argument("--cycles", type=int, default=2000)
-    parser.add_argument("--limit", type=float, default=240.0, help="seconds at most; fewer cycles count then")
-    parser.add_argument("--path", choices=("shm", "tcp"), default="shm")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, server(folder) as (process, address):
-        client = str(Path(folder) / "client")
-        subprocess.run(["cc", "-O1", f"-I{ROOT / 'native'}", str(CLIENT), "-o", client, "-ldl", "-lpthread"], check=True)
-        run_cycles(address, options.path, client, WARM_UP, options.limit)
-        before, started = held(process.pid), time.monotonic()
-        done = run_cycles(address, options.path, client, options.cycles, options.limit)
-        after, seconds = held(process.pid), time.monotonic() - started
-    grown = {name: value - asdict(before)[name] for name, value in asdict(after).items()}
-    leaks = grown["processes"] > 0 or grown["descriptors"] > 0 or grown["shared_files"] > 0 or grown["memory_kib"] > TOLERATED_KIB
-    print(
-        json.dumps(
-            {"name": f"run.cycles.{options.path}", "value": done, "seconds": round(seconds, 1), "grown": grown, "leaks": leaks}
-        )
-    )
-    return 1 if leaks else 0
+    parser.add_argument("--seconds", type=float, default=120, help="stop after this time, with fewer cycles")
+    parser.add_argument("--inner", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--server-pid", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.inner:
+        return run_cycles(options.inner, options.server_pid, options.cycles, options.seconds)
+    if options.tools is None:
+        parser.error("--tools is missing")
+    return run_lease(options.tools.absolute(), options.cycles, options.seconds)
 
 
-def run_cycles(address: str, path: str, client: str, cycles: int, limit_s: float) -> int:
-    """The client's runs under one lease, one after the other; returns how many there were."""
-    loop = ("sh", "-c", LOOP, "sh", client, str(cycles), str(int(limit_s)))
-    command = [*weft("run", "--server", address, "--path", path), "--", *loop]
-    return int(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+def run_lease(tools: Path, cycles: int, seconds: float) -> int:
+    env = {**os.environ, "WEFT_NATIVE_DIR": str(tools)}
+    with tempfile.TemporaryDirectory() as folder, software_server(env, folder) as (address, pid):
+        program = compile_program(Path(folder))
+
+        def lease(count: int) -> int:
+            command = [*weft(), "run", "--server", address, "--", sys.executable, str(Path(__file__).resolve()), "--inner", str(program)]
+            command += ["--server-pid", str(pid), "--cycles", str(count), "--seconds", str(seconds)]
+            return subprocess.run(command, env=env, check=False, timeout=seconds + 60).returncode
+
+        # The first lease loads what stays: modules of Python, caches.
+        if lease(0) != 0:
+            return 1
+        before = measure(pid)
+        status = lease(cycles)
+        after = settled(pid, before)
+    report("lease", before, after)
+    return status or int(after.has_grown(before))
+
+
+def run_cycles(program: Path, server: int, cycles: int, seconds: float) -> int:
+    """Inside the lease: the program again and again, between two measurements."""
+    deadline = time.monotonic() + seconds
+    for _ in range(WARM_UP):
+        run_program(program)
+    if cycles == 0:
+        return 0
+    # A session ends a moment after its program; the executor's place is taken meanwhile.
+    before = quiet(server)
+    done, start = 0, time.monotonic()
+    while done < cycles and time.monotonic() < deadline:
+        run_program(program)
+        done += 1
+    elapsed = time.monotonic() - start
+    after = settled(server, before)
+    emit("cycles.count", done, "cycles")
+    emit("cycles.ms_per_cycle", round(elapsed * 1e3 / max(done, 1), 2), "ms")
+    report("sessions", before, after)
+    return int(after.has_grown(before))
+
+
+def run_program(program: Path) -> None:
+    subprocess.run([str(program), str(ELEMENTS)], check=True, stdout=subprocess.DEVNULL, timeout=20)
+
+
+def quiet(server: int) -> Usage:
+    """A measurement that two readings in a row agree on, but for memory."""
+    last = measure(server)
+    deadline = time.monotonic() + SETTLE_S
+    while time.monotonic() < deadline:
+        time.sleep(0.2)
+        now = measure(server)
+        if (now.processes, now.descriptors, now.memfds) == (last.processes, last.descriptors, last.memfds):
+            return now
+        last = now
+    return last
+
+
+def settled(server: int, before: Usage) -> Usage:
+    """What is left after the last session's end had its time."""
+    deadline = time.monotonic() + SETTLE_S
+    usage = measure(server)
+    while usage.has_grown(before) and time.monotonic() < deadline:
+        time.sleep(0.2)
+        usage = measure(server)
+    return usage
+
+
+def report(stage: str, before: Usage, after: Usage) -> None:
+    for name, grown in after.growth(before).items():
+        emit(f"cycles.{stage}.{name}_growth", grown, "KiB" if name == "rss_kib" else "", getattr(after, name))
+
+
+def emit(name: str, value: float, unit: str, after: float | None = None) -> None:
+    print(json.dumps({"name": name, "value": value, "unit": unit, **({"after": after} if after is not None else {})}), flush=True)
+
+
+def measure(server: int) -> Usage:
+    tree = descendants(server)
+    links = {pid: descriptors(pid) for pid in tree}
+    memfds = sum(link.startswith("/memfd:") for each in links.values() for link in each)
+    return Usage(len(tree) - 1, len(links[server]), resident_kib(server), len(os.listdir("/dev/shm")), memfds)
+
+
+def descendants(pid: int) -> list[int]:
+    found = [pid]
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                for child in (task / "children").read_text().split():
+                    found += descendants(int(child))
+    return found
+
+
+def descriptors(pid: int) -> list[str]:
+    links = []
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                links.append(os.readlink(f"/proc/{pid}/fd/{entry}"))
+    return links
+
+
+def resident_kib(pid: int) -> int:
+    found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) if found else 0
+
+
+def compile_program(folder: Path) -> Path:
+    program = folder / "vector_add"
+    subprocess.run([os.environ.get("CC", "cc"), "-O1", f"-I{ROOT / 'native'}", "-o", str(program), str(PROGRAM), "-ldl"], check=True)
+    return program
 
 
 @contextlib.contextmanager
-def server(folder: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = weft("serve", "--software-gpus", "1", "--listen", "127.0.0.1:0", "--cache-dir", folder, "--log-level", "warning")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process, process.stdout.readline().removeprefix("listening on ").strip()
-        finally:
-            process.terminate()
+def software_server(env: dict[str, str], folder: str) -> Iterator[tuple[str, int]]:
+    """A server of one software GPU on a free port; yields its address and process id."""
+    command = [*weft(), "serve", "--software-gpus", "1", "--listen", "127.0.0.1:0", "--cache-dir", folder]
+    server = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert server.stdout is not None
+        for line in server.stdout:
+            if found := re.search(r"127\.0\.0\.1:\d+", line):
+                yield found[0], server.pid
+                break
+        else:
+            raise RuntimeError("weft serve did not start")
+    finally:
+        server.terminate()
+        server.wait(timeout=10)
 
 
-def held(pid: int) -> Held:
-    """Children that are still there are counted, so this is asked when all clients have gone."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    memory = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    shared = sum("weft" in name for name in os.listdir("/dev/shm"))  # noqa: S108
-    return Held(len(children), len(os.listdir(f"/proc/{pid}/fd")), shared, memory)
-
-
-def weft(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "weft", *arguments]
+def weft() -> list[str]:
+    return [sys.executable, "-m", "weft"]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
