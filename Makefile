@@ -95,7 +95,7 @@ test-gpu: $(STAMPS)/weft-dev $(STAMPS)/test-tools
 .PHONY: bench
 bench: $(STAMPS)/weft-dev $(STAMPS)/examples
 	$(BIN)/python benchmarks/run.py --tools $(BUILD)/_native
-	WEFT_NATIVE_DIR="$(CURDIR)/$(BUILD)/_native" $(BIN)/python benchmarks/cycles.py --cycles 2000 --limit 90
+	$(BIN)/python benchmarks/cycles.py --tools $(BUILD)/_native --cycles 2000 --seconds 90
 
 .PHONY: lint
 lint: $(STAMPS)/venv $(STAMPS)/test-tools $(STAMPS)/weft
