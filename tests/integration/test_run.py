@@ -31,6 +31,11 @@ def test_a_program_increments_on_half_of_a_gpu(environment: Environment, path: s
     assert "1 of them kernel launches, in 1 process" in done.stderr
 
 
+def test_work_goes_on_while_the_program_makes_no_call(environment: Environment, path: str) -> None:
+    done = run_weft("run", "--path", path, "--", sys.executable, "-m", f"{PROGRAMS}.no_further_call", environ=environment)
+    assert (done.returncode, done.stdout) == (0, f"{3 * (1 << 18)}\n"), done.stderr
+
+
 def test_the_slice_is_all_that_a_program_can_have(environment: Environment, path: str) -> None:
     done = run_weft("run", "-m", "512", "--path", path, "--", sys.executable, "-m", f"{PROGRAMS}.exhaust", environ=environment)
     assert done.returncode == 0, done.stderr
@@ -107,7 +112,8 @@ def test_a_trace_names_the_calls_and_a_recording_replays(environment: Environmen
         assert f'"{name}"' in text
     replayed = run_weft("replay", str(recording), environ=environment)
     assert replayed.returncode == 0, replayed.stderr
-    assert replayed.stdout
+    report = json.loads(replayed.stdout)
+    assert (report["launches"], report["errors"]) == (1, 0), report
 
 
 def mandelbrot_on_the_cpu(width: int, height: int, limit: int) -> dict[str, int]:
