@@ -1,7 +1,7 @@
 """Programs that start, compute and end again and again against one server: nothing on the server may grow.
 
-One lease; a small C program runs in it many times. Before and after, the server's processes, descriptors, memory and shared memory are
-counted; each figure is a JSON line, and the exit status is 1 when one grew. Runs with `--tools` like benchmarks/run.py.
+One lease; a small C program runs in it many times. Before and after, the server's processes, descriptors, memory and shared
+memory are counted; each figure is a JSON line, and the exit status is 1 when one grew.
 """
 
 import argparse
@@ -22,6 +22,7 @@ PROGRAM = ROOT / "tests/conformance/programs/vector_add.c"
 ELEMENTS = 1000
 WARM_UP = 50
 SETTLE_S = 10.0
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - counted, not written to
 # Allocators keep pages; over a full run this is about 2 KiB per cycle.
 RSS_TOLERANCE_KIB = 4096
 
@@ -65,7 +66,17 @@ def run_lease(tools: Path, cycles: int, seconds: float) -> int:
         program = compile_program(Path(folder))
 
         def lease(count: int) -> int:
-            command = [*weft(), "run", "--server", address, "--", sys.executable, str(Path(__file__).resolve()), "--inner", str(program)]
+            command = [
+                *weft(),
+                "run",
+                "--server",
+                address,
+                "--",
+                sys.executable,
+                str(Path(__file__).resolve()),
+                "--inner",
+                str(program),
+            ]
             command += ["--server-pid", str(pid), "--cycles", str(count), "--seconds", str(seconds)]
             return subprocess.run(command, env=env, check=False, timeout=seconds + 60).returncode
 
@@ -140,16 +151,20 @@ def measure(server: int) -> Usage:
     tree = descendants(server)
     links = {pid: descriptors(pid) for pid in tree}
     memfds = sum(link.startswith("/memfd:") for each in links.values() for link in each)
-    return Usage(len(tree) - 1, len(links[server]), resident_kib(server), len(os.listdir("/dev/shm")), memfds)
+    return Usage(len(tree) - 1, len(links[server]), resident_kib(server), len(os.listdir(SHARED_MEMORY)), memfds)
 
 
 def descendants(pid: int) -> list[int]:
+    """The process and all below it; from parents, because not every kernel lists children."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.isdigit():
+                parent = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1]
+                children.setdefault(int(parent), []).append(int(entry))
     found = [pid]
-    with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                for child in (task / "children").read_text().split():
-                    found += descendants(int(child))
+    for each in found:
+        found += children.get(each, [])
     return found
 
 
@@ -169,7 +184,9 @@ def resident_kib(pid: int) -> int:
 
 def compile_program(folder: Path) -> Path:
     program = folder / "vector_add"
-    subprocess.run([os.environ.get("CC", "cc"), "-O1", f"-I{ROOT / 'native'}", "-o", str(program), str(PROGRAM), "-ldl"], check=True)
+    subprocess.run(
+        [os.environ.get("CC", "cc"), "-O1", f"-I{ROOT / 'native'}", "-o", str(program), str(PROGRAM), "-ldl"], check=True
+    )
     return program
 
 

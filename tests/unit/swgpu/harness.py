@@ -191,8 +191,10 @@ def agrees(case: Case, expected: int, actual: int) -> bool:
     if case.any_nan or case.result == "f64":
         one = case.result.removesuffix("x2")
         form = FORMATS[one]
-        parts = [(expected >> at & (1 << form.width) - 1, actual >> at & (1 << form.width) - 1)
-                 for at in range(0, bits_of(case.result), form.width)]
+        parts = [
+            (expected >> at & (1 << form.width) - 1, actual >> at & (1 << form.width) - 1)
+            for at in range(0, bits_of(case.result), form.width)
+        ]
         return all(x == y or (is_nan(x, form) and is_nan(y, form)) for x, y in parts)
     return False
 
@@ -204,9 +206,31 @@ def float_specials(f: Format) -> list[int]:
     hidden = f.precision - 1
     one, least, top = f.emax << hidden, 1 << hidden, f.infinity
     half_ulp = ((f.emax - f.precision) % (2 * f.emax)) << hidden
-    positive = [0, 1, 2, least // 2, least - 1, least, least + 1, one - 1, one, one + 1, one - least, one + least, one | least >> 1,
-                one | 3 * (least >> 2), half_ulp, half_ulp + 1, (f.emax + f.precision - 1) << hidden, ((f.emax + f.precision) << hidden) + 1,
-                top - 1, top, top + 1, top | least >> 1, top | least - 1]
+    positive = [
+        0,
+        1,
+        2,
+        least // 2,
+        least - 1,
+        least,
+        least + 1,
+        one - 1,
+        one,
+        one + 1,
+        one - least,
+        one + least,
+        one | least >> 1,
+        one | 3 * (least >> 2),
+        half_ulp,
+        half_ulp + 1,
+        (f.emax + f.precision - 1) << hidden,
+        ((f.emax + f.precision) << hidden) + 1,
+        top - 1,
+        top,
+        top + 1,
+        top | least >> 1,
+        top | least - 1,
+    ]
     for power in (8, 15, 31, 63):
         if power <= f.emax:
             positive += [((f.emax + power) << hidden) - 1, (f.emax + power) << hidden, ((f.emax + power + 1) << hidden) - 1]
@@ -223,14 +247,38 @@ def specials(kind: str) -> tuple[int, ...]:
     if kind in FORMATS:
         return tuple(float_specials(FORMATS[kind]))
     width = bits_of(kind)
-    edges = [0, 1, 2, 3, 15, 16, 31, 32, 33, 63, 64, 65, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF,
-             1 << 62, (1 << 63) - 1, 1 << 63]
+    edges = [
+        0,
+        1,
+        2,
+        3,
+        15,
+        16,
+        31,
+        32,
+        33,
+        63,
+        64,
+        65,
+        0x7F,
+        0x80,
+        0xFF,
+        0x7FFF,
+        0x8000,
+        0xFFFF,
+        0x7FFFFFFF,
+        0x80000000,
+        0xFFFFFFFF,
+        1 << 62,
+        (1 << 63) - 1,
+        1 << 63,
+    ]
     mask = (1 << width) - 1
     return tuple(sorted({*(edge & mask for edge in edges), *(-edge & mask for edge in edges[:12]), mask >> 1, (mask >> 1) + 1}))
 
 
 def decode(kind: str, words: npt.NDArray[np.uint64], choice: npt.NDArray[np.uint8]) -> Lanes:
-    """Lanes from raw bits: a part special values, a part close to them, a part with few bits or exponents, the rest as they are."""
+    """Lanes from raw bits: special values, some close to them, some with few bits or exponents, the rest as they are."""
     table = np.array(specials(kind), np.uint64)
     special = table[words % np.uint64(len(table))]
     result = np.where(choice < 80, special, words)
@@ -250,7 +298,8 @@ def few(kind: str, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     mantissa = words % np.uint64(1 << (f.precision - 1))
     exponent = (words >> np.uint64(58)) % np.uint64(32) % np.uint64(f.emax) + np.uint64(f.emax - min(16, f.emax // 2))
     sign = (words >> np.uint64(57) & np.uint64(1)) * np.uint64(f.sign)
-    return sign | exponent << np.uint64(f.precision - 1) | mantissa
+    result: npt.NDArray[np.uint64] = sign | exponent << np.uint64(f.precision - 1) | mantissa
+    return result
 
 
 def from_bytes(operands: Sequence[str], blob: bytes) -> list[Lanes]:

@@ -102,7 +102,11 @@ CASES = [
     *(approximate("ex2", "f32", m, 2 * ULP) for m in (".approx", ".approx.ftz")),
     *(approximate("lg2", "f32", m, 2.0**-22, 2.0**-22) for m in (".approx", ".approx.ftz")),
     # Beyond this the ISA gives no bound that a double's sine could be held to.
-    *(approximate(name, "f32", m, 0.0, 2.0**-20.5, domain=2.0**20) for name in ("sin", "cos") for m in (".approx", ".approx.ftz")),
+    *(
+        approximate(name, "f32", m, 0.0, 2.0**-20.5, domain=2.0**20)
+        for name in ("sin", "cos")
+        for m in (".approx", ".approx.ftz")
+    ),
     approximate("tanh", "f32", ".approx", 2.0**-11),
     approximate("rsqrt", "f64", ".approx", 2.0**-20),
     approximate("rsqrt", "f64", ".approx.ftz", 2.0**-20),
@@ -115,7 +119,11 @@ CASES = [
 
 
 def test_formats_are_those_of_the_isa() -> None:
-    assert [(number(f.infinity - 1, f)) for f in (F16, BF16, F32)] == [65504.0, 2.0**127 * (2 - 2.0**-7), 2.0**127 * (2 - 2.0**-23)]
+    assert [(number(f.infinity - 1, f)) for f in (F16, BF16, F32)] == [
+        65504.0,
+        2.0**127 * (2 - 2.0**-7),
+        2.0**127 * (2 - 2.0**-23),
+    ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -96,8 +96,10 @@ def test_atom(opcode: str, space: str) -> None:
             idle = [pair for pair in ready if wrapped(step(now, pair[1])) == now]
             chosen = idle[0] if idle else ready[0]
             if not idle and len(ready) > 1:
-                return any(any_order([p for i, p in enumerate(waiting) if i != waiting.index(pair)], wrapped(step(now, pair[1])), last)
-                           for pair in dict.fromkeys(ready))
+                return any(
+                    any_order([p for i, p in enumerate(waiting) if i != waiting.index(pair)], wrapped(step(now, pair[1])), last)
+                    for pair in dict.fromkeys(ready)
+                )
             waiting.remove(chosen)
             now = wrapped(step(now, chosen[1]))
         return now & mask == last
@@ -145,7 +147,29 @@ def test_exchange_and_compare(kind: str) -> None:
     check_examples((kind, "u32"), test)
 
 
-@pytest.mark.parametrize("opcode", ["add.f32", "add.f64", "add.noftz.f16", "add.noftz.bf16", "add.noftz.f16x2", "add.noftz.bf16x2"])
+@pytest.mark.parametrize("kind", ["f16", "bf16", "f16x2", "bf16x2"])
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_float_extremes(name: str, kind: str) -> None:
+    f = FORMATS[kind.removesuffix("x2")]
+    pick = soft.minimum if name == "min" else soft.maximum
+    atomic = Atomic(f"atom.global.{name}.noftz.{kind} {{d}}, [%w0], {{a}};", kind)
+    half_mask = (1 << f.width) - 1
+
+    def test(inputs: list[Lanes]) -> None:
+        values, memory = inputs[0], np.roll(inputs[0], 3)
+        old, after = atomic(values, np.arange(len(values), dtype=np.uint32), memory)
+        assert old.tolist() == memory.tolist()
+        for a, b, result in zip(memory.tolist(), values.tolist(), after.tolist()):
+            for at in range(0, bits_of(kind), f.width):
+                x, y, got = (v >> at & half_mask for v in (a, b, result))
+                assert got == pick(x, y, f), f"{name} of {x:#x} and {y:#x} is {got:#x}"
+
+    check_examples((kind, "u32"), test)
+
+
+@pytest.mark.parametrize(
+    "opcode", ["add.f32", "add.f64", "add.noftz.f16", "add.noftz.bf16", "add.noftz.f16x2", "add.noftz.bf16x2"]
+)
 def test_float_add(opcode: str) -> None:
     """One lane per cell: sums of more lanes depend on their order."""
     kind = opcode.split(".")[-1]

@@ -167,7 +167,10 @@ CASES = [
     *(extend(kind, mode) for kind in ("u32", "s32") for mode in ("clamp", "wrap")),
     mask_of("clamp"),
     mask_of("wrap"),
-    *(Case(f"selp.{kind}", (kind, kind, "pred"), kind, lambda a, b, p: a if p else b) for kind in (*BITS, "f32", "f64", "s16", "u64")),
+    *(
+        Case(f"selp.{kind}", (kind, kind, "pred"), kind, lambda a, b, p: a if p else b)
+        for kind in (*BITS, "f32", "f64", "s16", "u64")
+    ),
     *(Case(f"slct.{kind}.s32", (kind, kind, "s32"), kind, lambda a, b, c: a if c >= 0 else b) for kind in (*BITS, "f32", "f64")),
 ]
 

@@ -107,7 +107,9 @@ def pack(to: str) -> Case:
 
     if n == 16:
         return Case(f"cvt.pack.sat.{to}.s32", ("s32", "s32"), "b32", lambda a, b: clamp(a) << 16 | clamp(b))
-    return Case(f"cvt.pack.sat.{to}.s32.b32", ("s32", "s32", "b32"), "b32", lambda a, b, c: clamp(a) << 8 | clamp(b) | (c & 0xFFFF) << 16)
+    return Case(
+        f"cvt.pack.sat.{to}.s32.b32", ("s32", "s32", "b32"), "b32", lambda a, b, c: clamp(a) << 8 | clamp(b) | (c & 0xFFFF) << 16
+    )
 
 
 def tf32(mode: str) -> Case:
@@ -115,7 +117,13 @@ def tf32(mode: str) -> Case:
         return soft.convert(a, FORMATS["f32"], FORMATS["tf32"], mode) << 13
 
     # The lower 13 bits of a tf32 in a register are open.
-    return Case(f"cvt.{mode}.tf32.f32", ("f32",), "b32", model, close=lambda x, y: x >> 13 == y >> 13 or (soft.is_nan(x, soft.F32) and soft.is_nan(y, soft.F32)))
+    return Case(
+        f"cvt.{mode}.tf32.f32",
+        ("f32",),
+        "b32",
+        model,
+        close=lambda x, y: x >> 13 == y >> 13 or (soft.is_nan(x, soft.F32) and soft.is_nan(y, soft.F32)),
+    )
 
 
 NARROWING = [(to, source) for to in FLOATS for source in FLOATS if FORMATS[to].precision < FORMATS[source].precision]
@@ -127,6 +135,7 @@ CASES = [
     *(to_float(to, source, mode) for to in FLOATS for source in INTEGERS for mode in MODES),
     *(to_float(to, "s32", "rn", True) for to in ("f32", "f64", "f16")),
     *(between(to, source, mode) for to, source in NARROWING for mode in MODES),
+    *(between("f16", "bf16", mode) for mode in MODES),
     *(between(to, source, "") for to, source in WIDENING),
     *(between(to, source, mode, True) for to, source in (("f32", "f64"), ("f16", "f32")) for mode in MODES),
     *(between(to, source, "", True) for to, source in (("f64", "f32"), ("f32", "f16"))),

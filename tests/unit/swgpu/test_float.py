@@ -134,13 +134,35 @@ CASES = [
     *(rounded(name, "f32", mode, ftz, True) for name in ("add", "sub", "mul", "fma") for mode in MODES for ftz in (False, True)),
     *(rounded(name, "f64", mode, False) for name in OPERATIONS for mode in MODES),
     *(case for kind in HALVES for case in half_cases(kind)),
-    *(case for kind in ("f32", "f16", "f16x2") for ftz in (False, True) for nan in (False, True) for case in extremes(kind, ftz, nan)),
+    *(
+        case
+        for kind in ("f32", "f16", "f16x2")
+        for ftz in (False, True)
+        for nan in (False, True)
+        for case in extremes(kind, ftz, nan)
+    ),
     *(case for kind in ("bf16", "bf16x2") for nan in (False, True) for case in extremes(kind, False, nan)),
     *extremes("f64", False, False),
     *(case for kind in ("f32", *HALVES) for nan in (False, True) for case in xorsign(kind, nan)),
     *(case for kind in ("f32", "f16", "f16x2") for case in signs(kind, True)),
     *(case for kind in ("f32", "f64", *HALVES) for case in signs(kind, False)),
     *(case for kind in ("f32", "f64") for case in properties(kind)),
+    # No rounding named: to nearest.
+    *(
+        Case(f"{name}{modifiers}.f32", ("f32", "f32"), "f32", dressed(partial(model, f=soft.F32), "f32", "ftz" in modifiers, end))
+        for name, model in (("add", soft.add), ("sub", soft.sub), ("mul", soft.mul))
+        for modifiers, end in (("", ""), (".ftz", ""), (".sat", "sat"), (".ftz.sat", "sat"))
+    ),
+    *(
+        Case(f"{name}.{kind}", (kind, kind), kind, dressed(partial(OPERATIONS[name][0], f=form(kind)), kind))
+        for name in ("add", "sub", "mul")
+        for kind in ("f64", "f16", "f16x2", "bf16", "bf16x2")
+    ),
+    *(
+        Case(f"mad.{mode}.{kind}", (kind,) * 3, kind, partial(soft.fma, f=form(kind), mode=mode))
+        for mode in MODES
+        for kind in ("f32", "f64")
+    ),
     copysign("f32"),
     copysign("f64"),
     *(select_by_float(kind, ftz) for kind in ("b32", "b64", "f64") for ftz in (False, True)),

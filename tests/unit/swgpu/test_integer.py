@@ -1,5 +1,7 @@
 """Integer arithmetic against models in unbounded integers."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.unit.swgpu.harness import Case, bits_of, check
@@ -77,7 +79,7 @@ def multiply24(kind: str) -> list[Case]:
     ]
     if signed:
         # The upper 32 of 48 bits are the top word of a signed product.
-        model = lambda a, b, c: clamp(((product(a, b) >> 16)) + c)  # noqa: E731
+        model = lambda a, b, c: clamp((product(a, b) >> 16) + c)  # noqa: E731
         cases.append(Case("mad24.hi.sat.s32", ("s32", "s32", "s32"), "s32", model))
     return cases
 
@@ -117,26 +119,66 @@ def carry_chains(kind: str) -> list[Case]:
         return low(value, kind)
 
     return [
-        chain("addc", f"add.cc.{kind} {t}, {{a}}, {{b}}; addc.{kind} {{d}}, {{c}}, {{e}};",
-              lambda a, b, c, e: c + e + (u(a) + u(b) >> n)),
-        chain("subc", f"sub.cc.{kind} {t}, {{a}}, {{b}}; subc.{kind} {{d}}, {{c}}, {{e}};",
-              lambda a, b, c, e: c - e - (u(a) < u(b))),
-        chain("addc.cc", f"add.cc.{kind} {t}, {{a}}, {{b}}; addc.cc.{kind} {t}, {{c}}, {{e}}; addc.{kind} {{d}}, 0, 0;",
-              lambda a, b, c, e: u(c) + u(e) + (u(a) + u(b) >> n) >> n),
-        chain("subc.cc", f"sub.cc.{kind} {t}, {{a}}, {{b}}; subc.cc.{kind} {t}, {{c}}, {{e}}; subc.{kind} {{d}}, 0, 0;",
-              lambda a, b, c, e: -(u(c) < u(e) + (u(a) < u(b)))),
-        chain("madc.hi", f"mad.lo.cc.{kind} {t}, {{a}}, {{b}}, {{c}}; madc.hi.{kind} {{d}}, {{a}}, {{b}}, {{e}};",
-              lambda a, b, c, e: (a * b >> n) + e + (u(a * b) + u(c) >> n)),
-        chain("madc.lo", f"mad.hi.cc.{kind} {t}, {{a}}, {{b}}, {{c}}; madc.lo.{kind} {{d}}, {{a}}, {{b}}, {{e}};",
-              lambda a, b, c, e: a * b + e + (u(a * b >> n) + u(c) >> n)),
-        chain("madc.lo.cc", f"mad.lo.cc.{kind} {t}, {{a}}, {{b}}, {{c}}; madc.lo.cc.{kind} {t}, {{a}}, {{b}}, {{e}}; addc.{kind} {{d}}, 0, 0;",
-              lambda a, b, c, e: u(a * b) + u(e) + (u(a * b) + u(c) >> n) >> n),
-        chain("madc.hi.cc", f"mad.lo.cc.{kind} {t}, {{a}}, {{b}}, {{c}}; madc.hi.cc.{kind} {t}, {{a}}, {{b}}, {{e}}; addc.{kind} {{d}}, 0, 0;",
-              lambda a, b, c, e: u(a * b >> n) + u(e) + (u(a * b) + u(c) >> n) >> n),
+        chain(
+            "addc",
+            f"add.cc.{kind} {t}, {{a}}, {{b}}; addc.{kind} {{d}}, {{c}}, {{e}};",
+            lambda a, b, c, e: c + e + (u(a) + u(b) >> n),
+        ),
+        chain(
+            "subc", f"sub.cc.{kind} {t}, {{a}}, {{b}}; subc.{kind} {{d}}, {{c}}, {{e}};", lambda a, b, c, e: c - e - (u(a) < u(b))
+        ),
+        chain(
+            "addc.cc",
+            f"add.cc.{kind} {t}, {{a}}, {{b}}; addc.cc.{kind} {t}, {{c}}, {{e}}; addc.{kind} {{d}}, 0, 0;",
+            lambda a, b, c, e: u(c) + u(e) + (u(a) + u(b) >> n) >> n,
+        ),
+        chain(
+            "subc.cc",
+            f"sub.cc.{kind} {t}, {{a}}, {{b}}; subc.cc.{kind} {t}, {{c}}, {{e}}; subc.{kind} {{d}}, 0, 0;",
+            lambda a, b, c, e: -(u(c) < u(e) + (u(a) < u(b))),
+        ),
+        chain(
+            "madc.hi",
+            f"mad.lo.cc.{kind} {t}, {{a}}, {{b}}, {{c}}; madc.hi.{kind} {{d}}, {{a}}, {{b}}, {{e}};",
+            lambda a, b, c, e: (a * b >> n) + e + (u(a * b) + u(c) >> n),
+        ),
+        chain(
+            "madc.lo",
+            f"mad.hi.cc.{kind} {t}, {{a}}, {{b}}, {{c}}; madc.lo.{kind} {{d}}, {{a}}, {{b}}, {{e}};",
+            lambda a, b, c, e: a * b + e + (u(a * b >> n) + u(c) >> n),
+        ),
+        chain(
+            "madc.lo.cc",
+            f"mad.lo.cc.{kind} {t}, {{a}}, {{b}}, {{c}}; madc.lo.cc.{kind} {t}, {{a}}, {{b}}, {{e}}; addc.{kind} {{d}}, 0, 0;",
+            lambda a, b, c, e: u(a * b) + u(e) + (u(a * b) + u(c) >> n) >> n,
+        ),
+        chain(
+            "madc.hi.cc",
+            f"mad.lo.cc.{kind} {t}, {{a}}, {{b}}, {{c}}; madc.hi.cc.{kind} {t}, {{a}}, {{b}}, {{e}}; addc.{kind} {{d}}, 0, 0;",
+            lambda a, b, c, e: u(a * b >> n) + u(e) + (u(a * b) + u(c) >> n) >> n,
+        ),
     ]
 
 
+def halves(name: str, kind: str, model: Callable[[int, int], int]) -> Case:
+    """Two 16-bit integers in one register."""
+    signed = kind[0] == "s"
+
+    def both(a: int, b: int) -> int:
+        parts = (model(element(a, i, 16, signed), element(b, i, 16, signed)) & 0xFFFF for i in range(2))
+        return sum(part << 16 * i for i, part in enumerate(parts))
+
+    return Case(f"{name}.{kind}", ("b32", "b32"), "b32", both)
+
+
+def total(a: int, b: int) -> int:
+    return a + b
+
+
 CASES = [
+    *(halves(name, kind, model) for kind in ("u16x2", "s16x2") for name, model in (("add", total), ("min", min), ("max", max))),
+    Case("min.relu.s32", ("s32", "s32"), "s32", lambda a, b: max(min(a, b), 0)),
+    Case("max.relu.s32", ("s32", "s32"), "s32", lambda a, b: max(a, b, 0)),
     *(case for kind in TYPES for case in basic(kind)),
     *(case for kind in TYPES[:4] for case in widening(kind)),
     *(Case(f"abs.{kind}", (kind,), kind, abs) for kind in SIGNED),

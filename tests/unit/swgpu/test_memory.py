@@ -24,10 +24,22 @@ def word_cases(space: str) -> list[Case]:
             if n > register or (kind[0] == "f" and n != register):
                 continue
             declare = f".{space} .align 16 .b8 room[1024];"
-            where = "mov.u64 %w1, room; mad.wide.u32 %w1, %t0, 16, %w1;" if space == "local" else "mov.u32 %t3, room; mad.lo.u32 %t3, %t0, 16, %t3;"
+            where = (
+                "mov.u64 %w1, room; mad.wide.u32 %w1, %t0, 16, %w1;"
+                if space == "local"
+                else "mov.u32 %t3, room; mad.lo.u32 %t3, %t0, 16, %t3;"
+            )
             body = f"{{{{ {declare} {where} st.{space}.b{n} [{slot}], {{a}}; ld.{space}.{kind} {{d}}, [{slot}]; }}}}"
-            cases.append(Case(f"ld.{space}.{kind}", (f"b{register}",), f"b{register}",
-                              lambda a, kind=kind, register=register: extended(a, kind, register), body, label=str(register)))
+            cases.append(
+                Case(
+                    f"ld.{space}.{kind}",
+                    (f"b{register}",),
+                    f"b{register}",
+                    lambda a, kind=kind, register=register: extended(a, kind, register),
+                    body,
+                    label=str(register),
+                )
+            )
     return cases
 
 
@@ -68,16 +80,16 @@ def test_vectors(kind: str, count: int) -> None:
 def test_generic_addresses_of_shared_and_local() -> None:
     for space in SPACES:
         body = (
-            f"{{{{ .{space} .align 8 .b8 room[1024]; mov.u64 %w1, room; cvta.{space}.u64 %w1, %w1; mad.wide.u32 %w1, %t0, 8, %w1; "
-            "st.b64 [%w1], {a}; ld.b64 {d}, [%w1]; }}"
+            f"{{{{ .{space} .align 8 .b8 room[1024]; mov.u64 %w1, room; cvta.{space}.u64 %w1, %w1; "
+            "mad.wide.u32 %w1, %t0, 8, %w1; st.b64 [%w1], {a}; ld.b64 {d}, [%w1]; }}"
         )
         check(Case(f"cvta.{space}.u64", ("b64",), "b64", lambda a: a, body), examples=5)
 
 
 def test_lanes_see_each_other_through_shared_memory() -> None:
     body = (
-        "{{ .shared .align 4 .b32 room[32]; mov.u32 %t3, room; mad.lo.u32 %t4, %t0, 4, %t3; st.shared.b32 [%t4], {a}; bar.sync 0; "
-        "xor.b32 %t5, %t0, 31; mad.lo.u32 %t5, %t5, 4, %t3; ld.shared.b32 {d}, [%t5]; }}"
+        "{{ .shared .align 4 .b32 room[32]; mov.u32 %t3, room; mad.lo.u32 %t4, %t0, 4, %t3; st.shared.b32 [%t4], {a}; "
+        "bar.sync 0; xor.b32 %t5, %t0, 31; mad.lo.u32 %t5, %t5, 4, %t3; ld.shared.b32 {d}, [%t5]; }}"
     )
     function = device().compile(kernel_text(("b32",), "b32", body))
 

@@ -107,6 +107,14 @@ def test_members_are_those_of_the_mask() -> None:
     check_rows(Case("vote.sync.ballot.b32", ("pred",), "b32", unused, body), lambda p: [ballot(p) & 0xFFFF] * 16 + [7] * 16)
 
 
+def test_elect() -> None:
+    """Exactly one lane is chosen, and all are told which."""
+    body = f"elect.sync %t2|%q0, {FULL}; selp.u32 %t3, 256, 0, %q0; or.b32 {{d}}, %t2, %t3;"
+    result = run(Case("elect.sync", ("u32",), "u32", unused, body), [np.zeros(32, np.uint32)]).tolist()
+    [chosen] = {value & 31 for value in result}
+    assert [lane for lane, value in enumerate(result) if value & 256] == [chosen]
+
+
 @pytest.mark.parametrize("kind", ["b32", "b64"])
 def test_match(kind: str) -> None:
     def any_of(a: Row) -> Row:
@@ -142,7 +150,9 @@ REDUX: dict[str, Callable[[Row], int]] = {
 }
 
 
-@pytest.mark.parametrize("opcode", ["add.u32", "add.s32", "min.u32", "min.s32", "max.u32", "max.s32", "and.b32", "or.b32", "xor.b32"])
+@pytest.mark.parametrize(
+    "opcode", ["add.u32", "add.s32", "min.u32", "min.s32", "max.u32", "max.s32", "and.b32", "or.b32", "xor.b32"]
+)
 def test_redux(opcode: str) -> None:
     name, kind = opcode.split(".")
     case = Case(opcode, (kind,), kind, unused, f"redux.sync.{opcode} {{d}}, {{a}}, {FULL};")
