@@ -144,14 +144,15 @@ def test_a_cut_network_is_an_error_in_the_program_within_the_time_out(environmen
 def test_many_runs_leave_nothing_behind(environment: Environment) -> None:
     """The long version with 2,000 cycles is a benchmark."""
     with serving("--software-gpus", "1", environ=environment) as server:
-        before = held_by(server.process.pid)
-        for _ in range(5):
+        counts = []
+        for _ in range(3):
             done = run_weft(
                 "run", "--server", server.address, "--", sys.executable, "-m", f"{PROGRAMS}.add_one", environ=environment
             )
             assert done.stdout == "768\n", done.stderr
-        assert executors_of(server.process.pid) == []
-        assert held_by(server.process.pid) == before
+            assert executors_of(server.process.pid) == []
+            counts.append(held_by(server.process.pid))
+        assert len(set(counts)) == 1, counts
 
 
 def held_by(pid: int) -> int:
