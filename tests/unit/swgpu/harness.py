@@ -324,7 +324,7 @@ def combinations(operands: Sequence[str]) -> list[Lanes]:
     return [np.array(column, unsigned(kind)) for column, kind in zip(zip(*rows), operands)]
 
 
-def check(case: Case, examples: int = 25) -> None:
+def check(case: Case, examples: int = 15) -> None:
     """Special values, then examples chosen by hypothesis."""
     verify(case, combinations(case.operands))
     check_examples(case.operands, lambda inputs: verify(case, inputs), examples)

@@ -171,4 +171,4 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_opcode(case: Case) -> None:
-    check(case, examples=15)
+    check(case, examples=10)
