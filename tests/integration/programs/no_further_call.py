@@ -1,5 +1,5 @@
-"""What must happen without any further call: an asynchronous copy lands in page-locked memory while the program only looks at its own
-memory. Then polls an event and forks a child, which has no driver. Prints the sum of what landed."""
+"""What must happen without any further call: an asynchronous copy lands in page-locked memory while the program only looks at its
+own memory. Then polls an event and forks a child, which has no driver. Prints the sum of what landed."""
 
 import ctypes
 import os
