@@ -22,16 +22,16 @@ class RangeHeap {
 
     // Best fit. nullopt when no free piece is large enough. size > 0.
     std::optional<std::uint64_t> allocate(std::uint64_t size);
-    // Ends the range that starts at address without making its space free yet (it may still be in use by work in flight);
-    // returns its rounded size, or nullopt if no range starts there.
+    // Ends the range that starts at address without making its space free yet (it may still be in use by work in
+    // flight); returns its rounded size, or nullopt if no range starts there.
     std::optional<std::uint64_t> detach(std::uint64_t address);
     // Makes detached space free.
     void release(std::uint64_t address, std::uint64_t size) { insert_free(address, size); }
 
     struct Range {
         std::uint64_t address = 0;
-        std::uint64_t size = 0;       // as asked for
-        std::uint64_t rounded = 0;    // as taken
+        std::uint64_t size = 0;     // as asked for
+        std::uint64_t rounded = 0;  // as taken
     };
     // The live range that contains address.
     std::optional<Range> find(std::uint64_t address) const;
@@ -53,8 +53,8 @@ class RangeHeap {
     std::uint64_t alignment_;
     std::uint64_t used_bytes_ = 0;
     std::uint64_t free_bytes_ = 0;
-    std::map<std::uint64_t, std::uint64_t> free_;                       // address -> size
-    std::set<std::pair<std::uint64_t, std::uint64_t>> free_by_size_;    // (size, address), same pieces
+    std::map<std::uint64_t, std::uint64_t> free_;                            // address -> size
+    std::set<std::pair<std::uint64_t, std::uint64_t>> free_by_size_;         // (size, address), same pieces
     std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> used_;  // address -> (size asked, rounded)
 };
 

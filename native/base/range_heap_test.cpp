@@ -62,7 +62,8 @@ TEST(RangeHeap, KeepsItsPromisesUnderRandomUse) {
                 const std::uint64_t size = 1 + random() % 20000;
                 const auto address = heap.allocate(size);
                 if (!address) continue;
-                for (const auto& [other, length] : live) ASSERT_TRUE(*address + size <= other || other + length <= *address);
+                for (const auto& [other, length] : live)
+                    ASSERT_TRUE(*address + size <= other || other + length <= *address);
                 ASSERT_GE(*address, kSize);
                 ASSERT_LE(*address + size, 2 * kSize);
                 live.emplace_back(*address, size);

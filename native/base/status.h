@@ -14,13 +14,13 @@ enum class ErrorCode {
     invalid_argument,
     not_found,
     permission_denied,
-    protocol,       // the other end broke the wire's rules
-    version,        // the two ends share no protocol version
-    unavailable,    // unreachable, closed, timed out
+    protocol,     // the other end broke the wire's rules
+    version,      // the two ends share no protocol version
+    unavailable,  // unreachable, closed, timed out
     out_of_memory,
     unsupported,
-    io,             // a system call failed; the text holds its name and errno
-    internal,       // a bug of ours
+    io,        // a system call failed; the text holds its name and errno
+    internal,  // a bug of ours
 };
 
 std::string_view to_string(ErrorCode code);
@@ -50,8 +50,8 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
   public:
-    Result(T value) : value_(std::move(value)) {}                  // NOLINT(google-explicit-constructor)
-    Result(Status error) : status_(std::move(error)) {}            // NOLINT(google-explicit-constructor)
+    Result(T value) : value_(std::move(value)) {}        // NOLINT(google-explicit-constructor)
+    Result(Status error) : status_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
     bool is_ok() const { return value_.has_value(); }
     explicit operator bool() const { return is_ok(); }

@@ -40,13 +40,13 @@ struct Api {
 
 Api g_api;
 
-#define CALL(name, ...)                                                                 \
-    do {                                                                                \
-        static auto* call_ = g_api.get<decltype(::name)>(#name);                     \
-        if (const CUresult result = call_(__VA_ARGS__); result != CUDA_SUCCESS) {    \
-            std::fprintf(stderr, "remoting: %s failed with %d\n", #name, result);       \
-            std::exit(1);                                                               \
-        }                                                                               \
+#define CALL(name, ...)                                                           \
+    do {                                                                          \
+        static auto* call_ = g_api.get<decltype(::name)>(#name);                  \
+        if (const CUresult result = call_(__VA_ARGS__); result != CUDA_SUCCESS) { \
+            std::fprintf(stderr, "remoting: %s failed with %d\n", #name, result); \
+            std::exit(1);                                                         \
+        }                                                                         \
     } while (false)
 
 std::int64_t now_ns() {
@@ -90,7 +90,9 @@ struct Bench {
     CUstream stream = nullptr;
     CUdeviceptr a = 0, b = 0, c = 0;
 
-    void launch(CUfunction function, void** parameters) { CALL(cuLaunchKernel, function, 4, 1, 1, 256, 1, 1, 0, stream, parameters, nullptr); }
+    void launch(CUfunction function, void** parameters) {
+        CALL(cuLaunchKernel, function, 4, 1, 1, 256, 1, 1, 0, stream, parameters, nullptr);
+    }
 
     void start() {
         CALL(cuInit, 0);
@@ -177,8 +179,10 @@ struct Bench {
         double best = 0;
         for (int i = 0; i < 5; ++i) {
             const std::int64_t before = now_ns();
-            if (to_device) CALL(cuMemcpyHtoD_v2, device, host, bytes);
-            else CALL(cuMemcpyDtoH_v2, host, device, bytes);
+            if (to_device)
+                CALL(cuMemcpyHtoD_v2, device, host, bytes);
+            else
+                CALL(cuMemcpyDtoH_v2, host, device, bytes);
             CALL(cuCtxSynchronize);
             best = std::max(best, static_cast<double>(bytes) / static_cast<double>(now_ns() - before));
         }

@@ -1,5 +1,5 @@
-// When to look again at work that is not complete: at once for kSpin, then after a twentieth of the time waited, at most kMaxSleep.
-// Pure. Design note: docs/design/executor.md.
+// When to look again at work that is not complete: at once for kSpin, then after a twentieth of the time waited, at
+// most kMaxSleep. Pure. Design note: docs/design/executor.md.
 #pragma once
 
 #include <algorithm>

@@ -57,8 +57,8 @@ bool Completion::tell_data() {
         Done done;
         CUresult status;
     };
-    // Pieces of one stream become complete in their order, so a piece after an incomplete one is not skipped wrongly: the
-    // query of each decides.
+    // Pieces of one stream become complete in their order, so a piece after an incomplete one is not skipped wrongly:
+    // the query of each decides.
     std::vector<Told> told;
     (void)take_if(data_, [&](One& piece) {
         const CUresult state = piece.event->query();

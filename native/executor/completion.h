@@ -1,5 +1,5 @@
-// What waits for work of the driver to be complete, and the order in which completions are told: pieces of data before watches, watches
-// before replies, so that nobody hears of a completion before he has what it implies. Must not block.
+// What waits for work of the driver to be complete, and the order in which completions are told: pieces of data before
+// watches, watches before replies, so that nobody hears of a completion before he has what it implies. Must not block.
 // Design note: docs/design/executor.md, docs/design/call-path.md "Completion".
 #pragma once
 
@@ -27,8 +27,8 @@ class Completion {
     // Every look at something that is not an event (streams with full queues): keeps the loop looking.
     void start_looking(Time now) { backoff_.start(now); }
 
-    // Tells everything that is complete, if it is time to look. True if something was told. keep_looking: somebody else needs
-    // looks, too.
+    // Tells everything that is complete, if it is time to look. True if something was told. keep_looking: somebody else
+    // needs looks, too.
     bool look(Time now);
     bool is_due(Time now) const { return backoff_.is_due(now); }
     // Tells what is complete before a reply that was not waited for: pieces of data and watches.

@@ -30,8 +30,8 @@ class EventPool {
     bool closed_ = false;
 };
 
-// One driver event with a counted owner: a pending wait keeps the event it waits for, even if the client records or destroys its own
-// meanwhile.
+// One driver event with a counted owner: a pending wait keeps the event it waits for, even if the client records or
+// destroys its own meanwhile.
 class EventHandle {
   public:
     // pooled: given back to the pool at the end, else destroyed.

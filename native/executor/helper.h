@@ -1,5 +1,5 @@
-// One thread for driver calls that take long (module load, link, contexts, memory mapping): jobs run in order, and what follows from
-// each runs on the loop's thread. Bounded by its user (see size()). Design note: docs/design/executor.md.
+// One thread for driver calls that take long (module load, link, contexts, memory mapping): jobs run in order, and what
+// follows from each runs on the loop's thread. Bounded by its user (see size()). Design note: docs/design/executor.md.
 #pragma once
 
 #include <atomic>

@@ -34,7 +34,9 @@ std::shared_ptr<std::byte> HostMemory::acquire(std::size_t size_bytes) {
 }
 
 // Not the driver's memory: that would end with the context that happens to be current.
-std::byte* HostMemory::allocate(std::size_t size_bytes) { return static_cast<std::byte*>(std::aligned_alloc(kPage, size_bytes)); }
+std::byte* HostMemory::allocate(std::size_t size_bytes) {
+    return static_cast<std::byte*>(std::aligned_alloc(kPage, size_bytes));
+}
 
 void HostMemory::release(std::byte* block, std::size_t index) {
     used_bytes_ -= kClasses[index];
@@ -50,7 +52,8 @@ void HostMemory::pin(void* address, std::size_t size_bytes) {
     if (reinterpret_cast<std::uintptr_t>(address) % kPage != 0 || pinned_.contains(address)) return;
     CUcontext context = nullptr;
     if (driver_.cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr) return;
-    if (driver_.cuMemHostRegister_v2(address, size_bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS) pinned_.emplace(address, context);
+    if (driver_.cuMemHostRegister_v2(address, size_bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS)
+        pinned_.emplace(address, context);
 }
 
 void HostMemory::unpin(void* address) {

@@ -1,6 +1,6 @@
-// Page-locked host memory of the executor: blocks for bytes that wait (parked payloads, small copies), and page-locking of the
-// channel's buffers and segments: to pageable memory a driver copies synchronously, which would stop the session's loop.
-// Design note: docs/design/executor.md.
+// Page-locked host memory of the executor: blocks for bytes that wait (parked payloads, small copies), and page-locking
+// of the channel's buffers and segments: to pageable memory a driver copies synchronously, which would stop the
+// session's loop. Design note: docs/design/executor.md.
 #pragma once
 
 #include <array>
@@ -20,10 +20,11 @@ class HostMemory {
     HostMemory(const HostMemory&) = delete;
     HostMemory& operator=(const HostMemory&) = delete;
 
-    // A block of at least size_bytes, given back to the pool with its last owner. A context must be current; nullptr: no memory.
+    // A block of at least size_bytes, given back to the pool with its last owner. A context must be current; nullptr:
+    // no memory.
     std::shared_ptr<std::byte> acquire(std::size_t size_bytes);
-    // Page-locks memory of someone else in the current context, unless it is already; a failure is only slower. Call before every use:
-    // page-locking ends with the context that it was done in.
+    // Page-locks memory of someone else in the current context, unless it is already; a failure is only slower. Call
+    // before every use: page-locking ends with the context that it was done in.
     void pin(void* address, std::size_t size_bytes);
     // Before that memory is unmapped.
     void unpin(void* address);

@@ -1,4 +1,5 @@
-// See image_cache.h. Several processes use the directory at once: a file that another one removes meanwhile is merely not found.
+// See image_cache.h. Several processes use the directory at once: a file that another one removes meanwhile is merely
+// not found.
 #include "executor/image_cache.h"
 
 #include <dirent.h>
@@ -87,7 +88,8 @@ std::vector<CachedFile> list_files(const std::string& directory) {
 
 }  // namespace
 
-ImageCache::ImageCache(std::string directory, std::uint64_t max_bytes) : directory_(std::move(directory)), max_bytes_(max_bytes) {
+ImageCache::ImageCache(std::string directory, std::uint64_t max_bytes)
+    : directory_(std::move(directory)), max_bytes_(max_bytes) {
     if (directory_.empty()) return;
     Status usable = make_directories(directory_);
     if (usable && ::access(directory_.c_str(), R_OK | W_OK | X_OK) != 0) usable = Status::from_errno("access", errno);
@@ -130,7 +132,8 @@ ImageRef ImageCache::read_file(const wire::Hash& hash, std::uint64_t size_bytes)
 }
 
 Result<ImageRef> ImageCache::store(const wire::Hash& hash, std::vector<std::byte> bytes) {
-    if (sha256(bytes) != hash) return Status::error(ErrorCode::invalid_argument, "image does not have the hash it was sent under");
+    if (sha256(bytes) != hash)
+        return Status::error(ErrorCode::invalid_argument, "image does not have the hash it was sent under");
     if (uses_disk() && bytes.size() <= max_bytes_) {
         if (Status written = write_file(hash, bytes); !written) give_up_disk(written);
         if (uses_disk()) evict();
@@ -145,7 +148,8 @@ Status ImageCache::write_file(const wire::Hash& hash, std::span<const std::byte>
     UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
     if (!fd) return Status::from_errno("mkostemp", errno);
     Status written = write_all(fd.get(), bytes);
-    if (written && ::rename(temporary.c_str(), path_of(hash).c_str()) != 0) written = Status::from_errno("rename", errno);
+    if (written && ::rename(temporary.c_str(), path_of(hash).c_str()) != 0)
+        written = Status::from_errno("rename", errno);
     if (!written) ::unlink(temporary.c_str());
     return written;
 }

@@ -1,6 +1,6 @@
-// Module images by their SHA-256, on disk and shared by all executors of a machine: written under another name and renamed, verified at
-// every read, bounded in bytes, least recently used first out. A directory that cannot be used leaves the memory of this process.
-// Called on the helper thread only. Design note: docs/design/executor.md.
+// Module images by their SHA-256, on disk and shared by all executors of a machine: written under another name and
+// renamed, verified at every read, bounded in bytes, least recently used first out. A directory that cannot be used
+// leaves the memory of this process. Called on the helper thread only. Design note: docs/design/executor.md.
 #pragma once
 
 #include <cstdint>

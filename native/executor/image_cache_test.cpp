@@ -34,7 +34,9 @@ class ImageCacheTest : public testing::Test {
     }
     void TearDown() override { fs::remove_all(directory_); }
     std::string path() const { return directory_ / "images"; }
-    std::size_t file_count() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(path()), {})); }
+    std::size_t file_count() const {
+        return static_cast<std::size_t>(std::distance(fs::directory_iterator(path()), {}));
+    }
 
     fs::path directory_;
 };

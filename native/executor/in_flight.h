@@ -1,5 +1,6 @@
-// How much work of one CUDA stream the driver has and is not known to have finished: a marker event after each kMarkerInterval
-// operations, and what is given back when a marker is complete. Must not block. Design note: docs/design/executor.md.
+// How much work of one CUDA stream the driver has and is not known to have finished: a marker event after each
+// kMarkerInterval operations, and what is given back when a marker is complete. Must not block. Design note:
+// docs/design/executor.md.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ class InFlight {
     // NVIDIA's launch queue blocks the caller at about a thousand entries.
     static constexpr std::uint32_t kMaxOutstanding = 768;
 
-    InFlight(std::shared_ptr<EventPool> pool, transport::Channel* channel) : pool_(std::move(pool)), channel_(channel) {}
+    InFlight(std::shared_ptr<EventPool> pool, transport::Channel* channel)
+        : pool_(std::move(pool)), channel_(channel) {}
     ~InFlight();
     InFlight(const InFlight&) = delete;
     InFlight& operator=(const InFlight&) = delete;
@@ -35,7 +37,8 @@ class InFlight {
 
     // Marks the end of the work so far. An error is one of the context.
     CUresult place_marker(CUstream stream);
-    // Looks which markers are complete and gives back what they held. An error is one of the context; its markers count as complete.
+    // Looks which markers are complete and gives back what they held. An error is one of the context; its markers count
+    // as complete.
     CUresult look();
 
     // The driver said that everything is complete (cuStreamQuery).

@@ -19,16 +19,21 @@ Status failed(std::string_view call, CUresult result) {
     return Status::error(ErrorCode::unavailable, std::string(call) + ": " + name_of(result));
 }
 
-std::int32_t attribute_of(const wire::DeviceInfo& info, CUdevice_attribute id) { return info.attributes.get(id).value_or(0); }
+std::int32_t attribute_of(const wire::DeviceInfo& info, CUdevice_attribute id) {
+    return info.attributes.get(id).value_or(0);
+}
 
-// What a context costs here: free memory before and after, each seen from inside a context of its own where the driver needs one.
+// What a context costs here: free memory before and after, each seen from inside a context of its own where the driver
+// needs one.
 std::uint64_t context_cost(const driver::DriverTable& driver, CUdevice device, std::uint64_t total_bytes) {
     CUcontext first = nullptr, second = nullptr;
     std::size_t before = 0, after = 0, total = 0;
     if (driver.cuCtxCreate_v2(&first, 0, device) != CUDA_SUCCESS) return 0;
     std::uint64_t cost = 0;
-    if (driver.cuMemGetInfo_v2(&before, &total) == CUDA_SUCCESS && driver.cuCtxCreate_v2(&second, 0, device) == CUDA_SUCCESS) {
-        // The first context of a process costs more than a second one: both together are an upper bound of one executor.
+    if (driver.cuMemGetInfo_v2(&before, &total) == CUDA_SUCCESS &&
+        driver.cuCtxCreate_v2(&second, 0, device) == CUDA_SUCCESS) {
+        // The first context of a process costs more than a second one: both together are an upper bound of one
+        // executor.
         if (driver.cuMemGetInfo_v2(&after, &total) == CUDA_SUCCESS && before >= after) cost = before - after;
         driver.cuCtxDestroy_v2(second);
     }
@@ -41,8 +46,9 @@ std::string device_json(const driver::DriverTable& driver, const wire::DeviceInf
     const std::uint64_t cost = context_cost(driver, device, info.total_memory_bytes);
     const std::uint64_t reserve = (cost + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
     return "{\"ordinal\":" + std::to_string(info.ordinal) + ",\"name\":" + json_string(info.name) +
-           ",\"uuid\":" + json_string(format_uuid(info.uuid)) + ",\"total_bytes\":" + std::to_string(info.total_memory_bytes) +
-           ",\"compute_capability\":[" + std::to_string(attribute_of(info, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)) + "," +
+           ",\"uuid\":" + json_string(format_uuid(info.uuid)) +
+           ",\"total_bytes\":" + std::to_string(info.total_memory_bytes) + ",\"compute_capability\":[" +
+           std::to_string(attribute_of(info, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)) + "," +
            std::to_string(attribute_of(info, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)) +
            "],\"reserve_bytes\":" + std::to_string(reserve) + ",\"pci_bus_id\":" + json_string(info.pci_bus_id) + "}";
 }
@@ -84,14 +90,17 @@ std::string format_uuid(const std::array<std::uint8_t, 16>& uuid) {
 
 Result<wire::DeviceInfo> describe_device(const driver::DriverTable& driver, int ordinal) {
     CUdevice device = 0;
-    if (const CUresult result = driver.cuDeviceGet(&device, ordinal); result != CUDA_SUCCESS) return failed("cuDeviceGet", result);
+    if (const CUresult result = driver.cuDeviceGet(&device, ordinal); result != CUDA_SUCCESS)
+        return failed("cuDeviceGet", result);
     wire::DeviceInfo info;
     info.ordinal = static_cast<std::uint32_t>(ordinal);
     char name[kMaxName] = {};
-    if (const CUresult result = driver.cuDeviceGetName(name, kMaxName - 1, device); result != CUDA_SUCCESS) return failed("cuDeviceGetName", result);
+    if (const CUresult result = driver.cuDeviceGetName(name, kMaxName - 1, device); result != CUDA_SUCCESS)
+        return failed("cuDeviceGetName", result);
     info.name = name;
     std::size_t total = 0;
-    if (const CUresult result = driver.cuDeviceTotalMem_v2(&total, device); result != CUDA_SUCCESS) return failed("cuDeviceTotalMem", result);
+    if (const CUresult result = driver.cuDeviceTotalMem_v2(&total, device); result != CUDA_SUCCESS)
+        return failed("cuDeviceTotalMem", result);
     info.total_memory_bytes = total;
     CUuuid uuid{};
     const auto get_uuid = driver.cuDeviceGetUuid_v2 != nullptr ? driver.cuDeviceGetUuid_v2 : driver.cuDeviceGetUuid;
@@ -109,9 +118,11 @@ Result<wire::DeviceInfo> describe_device(const driver::DriverTable& driver, int 
     int active = 0;
     if (driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS) info.primary_flags = flags;
     // Asking needs a context on NVIDIA, whose devices all have the same range.
-    if (driver.cuCtxGetStreamPriorityRange(&info.stream_priority_least, &info.stream_priority_greatest) != CUDA_SUCCESS) {
+    if (driver.cuCtxGetStreamPriorityRange(&info.stream_priority_least, &info.stream_priority_greatest) !=
+        CUDA_SUCCESS) {
         info.stream_priority_least = 0;
-        info.stream_priority_greatest = attribute_of(info, CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED) != 0 ? -5 : 0;
+        info.stream_priority_greatest =
+            attribute_of(info, CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED) != 0 ? -5 : 0;
     }
     return info;
 }
@@ -119,8 +130,10 @@ Result<wire::DeviceInfo> describe_device(const driver::DriverTable& driver, int 
 Result<std::string> probe(const driver::DriverTable& driver) {
     int version = 0, count = 0;
     if (const CUresult result = driver.cuInit(0); result != CUDA_SUCCESS) return failed("cuInit", result);
-    if (const CUresult result = driver.cuDriverGetVersion(&version); result != CUDA_SUCCESS) return failed("cuDriverGetVersion", result);
-    if (const CUresult result = driver.cuDeviceGetCount(&count); result != CUDA_SUCCESS) return failed("cuDeviceGetCount", result);
+    if (const CUresult result = driver.cuDriverGetVersion(&version); result != CUDA_SUCCESS)
+        return failed("cuDriverGetVersion", result);
+    if (const CUresult result = driver.cuDeviceGetCount(&count); result != CUDA_SUCCESS)
+        return failed("cuDeviceGetCount", result);
     std::string out = "{\"driver_version\":" + std::to_string(version) + ",\"devices\":[";
     for (int ordinal = 0; ordinal < count; ++ordinal) {
         Result<wire::DeviceInfo> info = describe_device(driver, ordinal);

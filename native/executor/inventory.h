@@ -1,5 +1,5 @@
-// What the driver says about its devices: for the reply to HELLO, for the probe of the server. Makes no context unless told.
-// Design note: docs/design/executor.md.
+// What the driver says about its devices: for the reply to HELLO, for the probe of the server. Makes no context unless
+// told. Design note: docs/design/executor.md.
 #pragma once
 
 #include <string>

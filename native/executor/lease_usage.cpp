@@ -11,10 +11,12 @@ namespace weft::executor {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "the page is shared between processes");
 
 Result<std::unique_ptr<LeaseUsage>> LeaseUsage::open(int fd, std::size_t slot) {
-    if (slot >= kSlots) return Status::error(ErrorCode::invalid_argument, "--usage-slot: at most " + std::to_string(kSlots - 1));
-    struct stat info {};
+    if (slot >= kSlots)
+        return Status::error(ErrorCode::invalid_argument, "--usage-slot: at most " + std::to_string(kSlots - 1));
+    struct stat info{};
     if (::fstat(fd, &info) != 0) return Status::from_errno("--usage-fd", errno);
-    if (info.st_size < static_cast<off_t>(kPageBytes)) return Status::error(ErrorCode::invalid_argument, "--usage-fd: the page is too short");
+    if (info.st_size < static_cast<off_t>(kPageBytes))
+        return Status::error(ErrorCode::invalid_argument, "--usage-fd: the page is too short");
     void* at = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) return Status::from_errno("mmap of the lease's usage", errno);
     return std::unique_ptr<LeaseUsage>(new LeaseUsage(static_cast<Row*>(at), slot));

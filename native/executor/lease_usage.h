@@ -1,5 +1,6 @@
-// Device memory that all sessions of one lease hold together: a page that their executors share. One row of counters per session,
-// written by that session alone; the server clears the row of one that has gone. Design note: docs/design/server.md.
+// Device memory that all sessions of one lease hold together: a page that their executors share. One row of counters
+// per session, written by that session alone; the server clears the row of one that has gone. Design note:
+// docs/design/server.md.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,8 @@ class LeaseUsage {
     static constexpr std::size_t kSlots = 64, kDevices = 64;
     static constexpr std::size_t kPageBytes = kSlots * kDevices * sizeof(std::uint64_t);
 
-    // The page of a lease as row `slot` of it. What the row holds already (the server's charge for a further context) stays charged.
+    // The page of a lease as row `slot` of it. What the row holds already (the server's charge for a further context)
+    // stays charged.
     static Result<std::unique_ptr<LeaseUsage>> open(int fd, std::size_t slot);
     ~LeaseUsage();
     LeaseUsage(const LeaseUsage&) = delete;

@@ -11,7 +11,9 @@ namespace {
 
 class LeaseUsageTest : public testing::Test {
   protected:
-    LeaseUsageTest() : fd_(::memfd_create("usage", MFD_CLOEXEC)) { EXPECT_EQ(::ftruncate(fd_, LeaseUsage::kPageBytes), 0); }
+    LeaseUsageTest() : fd_(::memfd_create("usage", MFD_CLOEXEC)) {
+        EXPECT_EQ(::ftruncate(fd_, LeaseUsage::kPageBytes), 0);
+    }
     ~LeaseUsageTest() override { ::close(fd_); }
     std::unique_ptr<LeaseUsage> open(std::size_t slot) { return std::move(*LeaseUsage::open(fd_, slot)); }
     int fd_;
@@ -33,7 +35,8 @@ TEST_F(LeaseUsageTest, TwoSessionsOfOneLeaseShareItsCap) {
 
 TEST_F(LeaseUsageTest, WhatTheServerChargedBeforehandStaysCharged) {
     const std::uint64_t charge = 30;
-    ASSERT_EQ(::pwrite(fd_, &charge, sizeof charge, 3 * LeaseUsage::kDevices * sizeof charge), static_cast<ssize_t>(sizeof charge));
+    ASSERT_EQ(::pwrite(fd_, &charge, sizeof charge, 3 * LeaseUsage::kDevices * sizeof charge),
+              static_cast<ssize_t>(sizeof charge));
     const auto usage = open(3);
     MemoryAccount account(100);
     account.share(usage.get(), 0);

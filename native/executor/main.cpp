@@ -1,4 +1,5 @@
-// weft-executor: one process for one client process. It lives as long as its server and its client. Design note: docs/design/executor.md.
+// weft-executor: one process for one client process. It lives as long as its server and its client. Design note:
+// docs/design/executor.md.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -49,8 +50,10 @@ Result<std::unique_ptr<transport::Channel>> open_channel(const Options& options)
     return transport::open_tcp(std::move(fd), {});
 }
 
-int end(const Options& options, std::string_view reason, const Session* session, const transport::Channel* channel, int exit_status) {
-    write_status(options.status_fd, ended_line(reason, session, channel != nullptr ? channel->counters() : transport::Counters{}));
+int end(const Options& options, std::string_view reason, const Session* session, const transport::Channel* channel,
+        int exit_status) {
+    write_status(options.status_fd,
+                 ended_line(reason, session, channel != nullptr ? channel->counters() : transport::Counters{}));
     // Straight to the end: what the session holds ends with the process, and a driver's threads may still run.
     std::fflush(nullptr);
     ::_exit(exit_status);
@@ -58,18 +61,22 @@ int end(const Options& options, std::string_view reason, const Session* session,
 
 int serve(const Options& options, const driver::DriverTable& driver) {
     Result<std::unique_ptr<transport::Channel>> channel = open_channel(options);
-    if (!channel) return end(options, channel.status().text(), nullptr, nullptr, complain(channel.status(), kExitFailed));
+    if (!channel)
+        return end(options, channel.status().text(), nullptr, nullptr, complain(channel.status(), kExitFailed));
     Session session(**channel, driver, options.session);
-    if (Status opened = session.open(); !opened) return end(options, opened.text(), nullptr, channel->get(), complain(opened, kExitFailed));
+    if (Status opened = session.open(); !opened)
+        return end(options, opened.text(), nullptr, channel->get(), complain(opened, kExitFailed));
     write_status(options.status_fd, started_line(session));
     while (!session.is_over()) {
         if (!session.turn()) session.wait();
     }
     const EndReason& reason = session.end();
-    log_event(LogLevel::info, "session_ended", {{"session", options.session.name}, {"kind", to_string(reason.kind)}, {"reason", reason.text}});
+    log_event(LogLevel::info, "session_ended",
+              {{"session", options.session.name}, {"kind", to_string(reason.kind)}, {"reason", reason.text}});
     const bool is_orderly = reason.kind == EndReason::Kind::goodbye || reason.kind == EndReason::Kind::client_gone;
     if (!is_orderly) (*channel)->close();
-    return end(options, std::string(to_string(reason.kind)) + ": " + reason.text, &session, channel->get(), is_orderly ? 0 : kExitFailed);
+    return end(options, std::string(to_string(reason.kind)) + ": " + reason.text, &session, channel->get(),
+               is_orderly ? 0 : kExitFailed);
 }
 
 int run(const std::vector<std::string>& arguments) {
@@ -91,7 +98,8 @@ int run(const std::vector<std::string>& arguments) {
     if (options->mode == Options::Mode::serve && !bind_life_to_parent()) return kExitFailed;
     static driver::DriverTable driver;
     if (Status loaded = driver::load_driver_table(options->driver.c_str(), &driver); !loaded) {
-        if (options->mode == Options::Mode::serve) return end(*options, loaded.text(), nullptr, nullptr, complain(loaded, kExitFailed));
+        if (options->mode == Options::Mode::serve)
+            return end(*options, loaded.text(), nullptr, nullptr, complain(loaded, kExitFailed));
         return complain(loaded, kExitFailed);
     }
     switch (options->mode) {

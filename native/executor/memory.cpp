@@ -23,7 +23,8 @@ bool MemoryAccount::take(std::uint64_t bytes) {
     if (bytes > free_bytes()) return false;
     used_bytes_ += bytes;
     if (usage_ != nullptr) {
-        // Told first, looked at second: two sessions that take at the same time may both be refused, never both be served too much.
+        // Told first, looked at second: two sessions that take at the same time may both be refused, never both be
+        // served too much.
         usage_->set(device_, used_bytes_);
         if (usage_->others(device_) + used_bytes_ > cap_bytes_) {
             give(bytes);
@@ -45,8 +46,10 @@ std::uint64_t MemoryAccount::free_bytes() const {
 }
 
 const char* ExtentMap::check(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t granularity) const {
-    if (size_bytes == 0 || size_bytes % granularity != 0 || address % granularity != 0) return "extent is not a multiple of the granularity";
-    if (address < base_ || size_bytes > size_bytes_ || address - base_ > size_bytes_ - size_bytes) return "extent lies outside the window";
+    if (size_bytes == 0 || size_bytes % granularity != 0 || address % granularity != 0)
+        return "extent is not a multiple of the granularity";
+    if (address < base_ || size_bytes > size_bytes_ || address - base_ > size_bytes_ - size_bytes)
+        return "extent lies outside the window";
     auto next = extents_.lower_bound(address);
     if (next != extents_.end() && next->first < address + size_bytes) return "extent overlaps another";
     if (next == extents_.begin()) return nullptr;
@@ -62,7 +65,8 @@ bool ExtentMap::remove(std::uint64_t address, std::uint64_t size_bytes, CUmemGen
     return true;
 }
 
-bool reserve_windows(const driver::DriverTable& driver, std::size_t count, std::uint64_t base, std::uint64_t stride_bytes) {
+bool reserve_windows(const driver::DriverTable& driver, std::size_t count, std::uint64_t base,
+                     std::uint64_t stride_bytes) {
     for (std::size_t i = 0; i < count; ++i) {
         const CUdeviceptr wanted = base + i * stride_bytes;
         CUdeviceptr got = 0;
@@ -75,7 +79,8 @@ bool reserve_windows(const driver::DriverTable& driver, std::size_t count, std::
     return true;
 }
 
-void free_windows(const driver::DriverTable& driver, std::size_t count, std::uint64_t base, std::uint64_t stride_bytes) {
+void free_windows(const driver::DriverTable& driver, std::size_t count, std::uint64_t base,
+                  std::uint64_t stride_bytes) {
     for (std::size_t i = 0; i < count; ++i) driver.cuMemAddressFree(base + i * stride_bytes, stride_bytes);
 }
 
@@ -97,7 +102,8 @@ CUresult map_extent(const driver::DriverTable& driver, CUdevice device, std::uin
     return result;
 }
 
-CUresult unmap_extent(const driver::DriverTable& driver, std::uint64_t address, std::uint64_t size_bytes, CUmemGenericAllocationHandle handle) {
+CUresult unmap_extent(const driver::DriverTable& driver, std::uint64_t address, std::uint64_t size_bytes,
+                      CUmemGenericAllocationHandle handle) {
     const CUresult result = driver.cuMemUnmap(address, size_bytes);
     const CUresult released = driver.cuMemRelease(handle);
     return result != CUDA_SUCCESS ? result : released;
@@ -106,7 +112,8 @@ CUresult unmap_extent(const driver::DriverTable& driver, std::uint64_t address, 
 std::uint64_t mapping_granularity(const driver::DriverTable& driver, CUdevice device) {
     const CUmemAllocationProp property = property_of(device);
     std::size_t granularity = 0;
-    if (driver.cuMemGetAllocationGranularity(&granularity, &property, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS) return kMinGranularity;
+    if (driver.cuMemGetAllocationGranularity(&granularity, &property, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS)
+        return kMinGranularity;
     return std::max<std::uint64_t>(granularity, kMinGranularity);
 }
 

@@ -1,6 +1,6 @@
 // Device memory of a session: the address window of each device, the extents mapped into it, and the cap of the lease.
-// Accounting is on the loop's thread; the driver's long calls (map, unmap) are made by whoever asks, on the helper thread.
-// Design note: docs/design/executor.md, docs/design/call-path.md "Device memory".
+// Accounting is on the loop's thread; the driver's long calls (map, unmap) are made by whoever asks, on the helper
+// thread. Design note: docs/design/executor.md, docs/design/call-path.md "Device memory".
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace weft::executor {
 
-// Counts bytes of one device against the cap of the lease; together with the lease's other sessions if there is a shared page.
+// Counts bytes of one device against the cap of the lease; together with the lease's other sessions if there is a
+// shared page.
 class MemoryAccount {
   public:
     explicit MemoryAccount(std::uint64_t cap_bytes) : cap_bytes_(cap_bytes) {}
@@ -40,7 +41,9 @@ class ExtentMap {
     void set_window(std::uint64_t base, std::uint64_t size_bytes) { base_ = base, size_bytes_ = size_bytes; }
     // What is wrong with a proposed extent: nullptr if nothing.
     const char* check(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t granularity) const;
-    void add(std::uint64_t address, std::uint64_t size_bytes, CUmemGenericAllocationHandle handle) { extents_[address] = {size_bytes, handle}; }
+    void add(std::uint64_t address, std::uint64_t size_bytes, CUmemGenericAllocationHandle handle) {
+        extents_[address] = {size_bytes, handle};
+    }
     void set_handle(std::uint64_t address, CUmemGenericAllocationHandle handle) { extents_[address].handle = handle; }
     // The handle of exactly this extent, which leaves the map; 0 if there is none.
     bool remove(std::uint64_t address, std::uint64_t size_bytes, CUmemGenericAllocationHandle* handle);
@@ -61,13 +64,15 @@ class ExtentMap {
 };
 
 // Reserves the windows of `count` devices at base, base + stride, ...; all or none. False: an address is taken.
-bool reserve_windows(const driver::DriverTable& driver, std::size_t count, std::uint64_t base, std::uint64_t stride_bytes);
+bool reserve_windows(const driver::DriverTable& driver, std::size_t count, std::uint64_t base,
+                     std::uint64_t stride_bytes);
 void free_windows(const driver::DriverTable& driver, std::size_t count, std::uint64_t base, std::uint64_t stride_bytes);
 
 // Backs an extent with memory of the device / takes it away. Safe on any thread.
 CUresult map_extent(const driver::DriverTable& driver, CUdevice device, std::uint64_t address, std::uint64_t size_bytes,
                     CUmemGenericAllocationHandle* handle);
-CUresult unmap_extent(const driver::DriverTable& driver, std::uint64_t address, std::uint64_t size_bytes, CUmemGenericAllocationHandle handle);
+CUresult unmap_extent(const driver::DriverTable& driver, std::uint64_t address, std::uint64_t size_bytes,
+                      CUmemGenericAllocationHandle handle);
 
 // Granularity of MEM_MAP on the device; 2 MiB at least.
 std::uint64_t mapping_granularity(const driver::DriverTable& driver, CUdevice device);

@@ -20,7 +20,9 @@ std::byte* MemoryChannel::reserve(std::size_t size_bytes) {
     return room_ != 0 && size_bytes <= wire::kMaxFrameBytes ? reinterpret_cast<std::byte*>(reserved_.data()) : nullptr;
 }
 
-void MemoryChannel::commit(std::size_t size_bytes) { deliver({reinterpret_cast<std::byte*>(reserved_.data()), size_bytes}, {}); }
+void MemoryChannel::commit(std::size_t size_bytes) {
+    deliver({reinterpret_cast<std::byte*>(reserved_.data()), size_bytes}, {});
+}
 
 void MemoryChannel::deliver(std::span<const std::byte> frame, std::span<const std::byte> payload) {
     if (room_ != static_cast<std::size_t>(-1)) --room_;
@@ -46,7 +48,8 @@ bool MemoryChannel::send_buffer(std::span<const std::byte> frame, transport::Buf
     return true;
 }
 
-bool MemoryChannel::send_from(std::span<const std::byte> frame, std::span<const std::byte> payload, std::size_t* progress_bytes) {
+bool MemoryChannel::send_from(std::span<const std::byte> frame, std::span<const std::byte> payload,
+                              std::size_t* progress_bytes) {
     if (room_ == 0) return false;
     *progress_bytes = frame.size() + payload.size();
     deliver(frame, payload);
@@ -102,7 +105,8 @@ Result<std::span<std::byte>> MemoryChannel::create_segment(std::uint32_t, std::s
 
 Result<std::span<std::byte>> MemoryChannel::receive_segment(std::uint32_t segment, std::size_t size_bytes) {
     const auto found = segments_.find(segment);
-    if (found == segments_.end() || found->second.size() != size_bytes) return Status::error(ErrorCode::protocol, "no such segment was passed");
+    if (found == segments_.end() || found->second.size() != size_bytes)
+        return Status::error(ErrorCode::protocol, "no such segment was passed");
     return std::span<std::byte>(found->second);
 }
 

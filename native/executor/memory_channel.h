@@ -1,5 +1,5 @@
-// A channel whose other end is in the same thread: frames are pushed in and what the session sends is handed to a sink. For replaying
-// recordings, and for tests and fuzzing. Design note: docs/design/executor.md.
+// A channel whose other end is in the same thread: frames are pushed in and what the session sends is handed to a sink.
+// For replaying recordings, and for tests and fuzzing. Design note: docs/design/executor.md.
 #pragma once
 
 #include <condition_variable>
@@ -39,7 +39,8 @@ class MemoryChannel : public transport::Channel {
     transport::Buffer acquire_buffer() override;
     void discard_buffer(transport::Buffer buffer) override { lent_.erase(buffer.id); }
     bool send_buffer(std::span<const std::byte> frame, transport::Buffer buffer, std::size_t payload_bytes) override;
-    bool send_from(std::span<const std::byte> frame, std::span<const std::byte> payload, std::size_t* progress_bytes) override;
+    bool send_from(std::span<const std::byte> frame, std::span<const std::byte> payload,
+                   std::size_t* progress_bytes) override;
     std::size_t payload_piece_bytes() const override { return kPieceBytes; }
     Status flush() override { return Status::ok(); }
     bool has_unsent() const override { return false; }

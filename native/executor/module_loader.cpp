@@ -100,7 +100,8 @@ LoadedModule ModuleLoader::load(CUcontext context, LoadRequest request) {
 
 CUresult ModuleLoader::load_image(const ImageRef& image, const wire::JitOptions& options, LoadedModule* out) {
     Logs logs(options);
-    const CUresult result = driver_.cuModuleLoadDataEx(&out->module, image->data(), logs.count(), logs.options.data(), logs.values.data());
+    const CUresult result =
+        driver_.cuModuleLoadDataEx(&out->module, image->data(), logs.count(), logs.options.data(), logs.values.data());
     out->reply.info_log = Logs::text(logs.info);
     out->reply.error_log = Logs::text(logs.error);
     return result;
@@ -114,14 +115,16 @@ void ModuleLoader::describe(const ImageRef& image, LoadedModule* out) {
 }
 
 bool ModuleLoader::enumerate_functions(LoadedModule* out) {
-    if (driver_.cuModuleGetFunctionCount == nullptr || driver_.cuModuleEnumerateFunctions == nullptr || driver_.cuFuncGetName == nullptr ||
-        driver_.cuFuncGetParamInfo == nullptr) {
+    if (driver_.cuModuleGetFunctionCount == nullptr || driver_.cuModuleEnumerateFunctions == nullptr ||
+        driver_.cuFuncGetName == nullptr || driver_.cuFuncGetParamInfo == nullptr) {
         return false;
     }
     unsigned count = 0;
-    if (driver_.cuModuleGetFunctionCount(&count, out->module) != CUDA_SUCCESS || count > wire::kMaxFunctions) return false;
+    if (driver_.cuModuleGetFunctionCount(&count, out->module) != CUDA_SUCCESS || count > wire::kMaxFunctions)
+        return false;
     std::vector<CUfunction> functions(count);
-    if (count != 0 && driver_.cuModuleEnumerateFunctions(functions.data(), count, out->module) != CUDA_SUCCESS) return false;
+    if (count != 0 && driver_.cuModuleEnumerateFunctions(functions.data(), count, out->module) != CUDA_SUCCESS)
+        return false;
     for (const CUfunction function : functions) {
         const char* name = nullptr;
         if (driver_.cuFuncGetName(&name, function) != CUDA_SUCCESS || name == nullptr) continue;
@@ -155,7 +158,8 @@ void ModuleLoader::find_functions(const ImageSymbols& symbols, LoadedModule* out
 void ModuleLoader::describe_function(CUfunction function, wire::FunctionInfo* info) {
     for (int attribute = 0; attribute < CU_FUNC_ATTRIBUTE_MAX; ++attribute) {
         int value = 0;
-        if (driver_.cuFuncGetAttribute(&value, static_cast<CUfunction_attribute>(attribute), function) == CUDA_SUCCESS) {
+        if (driver_.cuFuncGetAttribute(&value, static_cast<CUfunction_attribute>(attribute), function) ==
+            CUDA_SUCCESS) {
             info->attributes.set(static_cast<std::size_t>(attribute), value);
         }
     }
@@ -165,13 +169,15 @@ void ModuleLoader::find_globals(const ImageSymbols& symbols, LoadedModule* out) 
     for (const std::string& name : symbols.globals) {
         CUdeviceptr address = 0;
         std::size_t size = 0;
-        if (driver_.cuModuleGetGlobal_v2(&address, &size, out->module, name.c_str()) != CUDA_SUCCESS || size == 0) continue;
+        if (driver_.cuModuleGetGlobal_v2(&address, &size, out->module, name.c_str()) != CUDA_SUCCESS || size == 0)
+            continue;
         out->reply.globals.push_back({name, {address, size}});
         out->global_bytes += size;
     }
 }
 
-LinkedImage ModuleLoader::link(CUcontext context, const wire::LinkRequest& request, std::vector<UploadedImage> uploaded) {
+LinkedImage ModuleLoader::link(CUcontext context, const wire::LinkRequest& request,
+                               std::vector<UploadedImage> uploaded) {
     LinkedImage out;
     std::map<wire::Hash, ImageRef> fresh;
     for (UploadedImage& image : uploaded) {
@@ -191,7 +197,8 @@ LinkedImage ModuleLoader::link(CUcontext context, const wire::LinkRequest& reque
     return out;
 }
 
-CUresult ModuleLoader::link_images(const wire::LinkRequest& request, const std::vector<ImageRef>& images, LinkedImage* out) {
+CUresult ModuleLoader::link_images(const wire::LinkRequest& request, const std::vector<ImageRef>& images,
+                                   LinkedImage* out) {
     Logs logs(request.options);
     CUlinkState state = nullptr;
     CUresult result = driver_.cuLinkCreate_v2(logs.count(), logs.options.data(), logs.values.data(), &state);
@@ -205,9 +212,10 @@ CUresult ModuleLoader::link_images(const wire::LinkRequest& request, const std::
             options.push_back(static_cast<CUjit_option>(option.option));
             values.push_back(as_pointer(option.value));
         }
-        result = driver_.cuLinkAddData_v2(state, static_cast<CUjitInputType>(input.type), const_cast<void*>(images[i]->data()),
-                                          images[i]->span().size(), input.name.c_str(), static_cast<unsigned>(options.size()),
-                                          options.data(), values.data());
+        result =
+            driver_.cuLinkAddData_v2(state, static_cast<CUjitInputType>(input.type),
+                                     const_cast<void*>(images[i]->data()), images[i]->span().size(), input.name.c_str(),
+                                     static_cast<unsigned>(options.size()), options.data(), values.data());
     }
     void* cubin = nullptr;
     std::size_t size = 0;
@@ -231,14 +239,16 @@ std::vector<wire::AddressRange> pages_of(const std::vector<wire::GlobalInfo>& gl
     std::vector<wire::AddressRange> pages;
     for (const wire::GlobalInfo& global : globals) {
         const std::uint64_t first = global.range.address / kPageBytes * kPageBytes;
-        const std::uint64_t end = (global.range.address + global.range.size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+        const std::uint64_t end =
+            (global.range.address + global.range.size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
         pages.push_back({first, end - first});
     }
     std::sort(pages.begin(), pages.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
     std::vector<wire::AddressRange> joined;
     for (const wire::AddressRange& page : pages) {
         if (!joined.empty() && page.address <= joined.back().address + joined.back().size_bytes) {
-            const std::uint64_t end = std::max(joined.back().address + joined.back().size_bytes, page.address + page.size_bytes);
+            const std::uint64_t end =
+                std::max(joined.back().address + joined.back().size_bytes, page.address + page.size_bytes);
             joined.back().size_bytes = end - joined.back().address;
         } else {
             joined.push_back(page);

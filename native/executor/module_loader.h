@@ -1,5 +1,5 @@
-// Loads, links and describes modules. Everything here runs on the helper thread, with the context made current for each job.
-// Design note: docs/design/executor.md, "Modules".
+// Loads, links and describes modules. Everything here runs on the helper thread, with the context made current for each
+// job. Design note: docs/design/executor.md, "Modules".
 #pragma once
 
 #include <optional>

@@ -19,7 +19,8 @@ namespace weft::executor {
 struct ContextState;
 
 struct StreamState {
-    StreamState(ContextState& owner, std::uint32_t client_number, CUstream driver_stream, ParkingQueue::Role role, transport::Channel* channel);
+    StreamState(ContextState& owner, std::uint32_t client_number, CUstream driver_stream, ParkingQueue::Role role,
+                transport::Channel* channel);
     ContextState& context;
     std::uint32_t number;  // 0: the legacy default stream
     CUstream handle;
@@ -58,7 +59,7 @@ struct ContextState {
     std::size_t device = 0;  // index in the lease
     CUcontext handle = nullptr;
     bool is_primary = false;
-    CUresult creation = CUDA_SUCCESS;   // why there is no handle
+    CUresult creation = CUDA_SUCCESS;  // why there is no handle
     bool is_sticky_reported = false;
     std::shared_ptr<EventPool> events;
     LegacyGroup group;
@@ -66,8 +67,8 @@ struct ContextState {
     std::vector<StreamState*> streams;  // without the legacy one
 };
 
-inline StreamState::StreamState(ContextState& owner, std::uint32_t client_number, CUstream driver_stream, ParkingQueue::Role role,
-                                transport::Channel* channel)
+inline StreamState::StreamState(ContextState& owner, std::uint32_t client_number, CUstream driver_stream,
+                                ParkingQueue::Role role, transport::Channel* channel)
     : context(owner),
       number(client_number),
       handle(driver_stream),
@@ -79,7 +80,8 @@ template <typename T>
 class Table {
   public:
     T* find(std::uint32_t number) {
-        if (last_ != nullptr && last_number_ == number) [[likely]] return last_;
+        if (last_ != nullptr && last_number_ == number) [[likely]]
+            return last_;
         const auto found = objects_.find(number);
         if (found == objects_.end()) return nullptr;
         last_number_ = number;

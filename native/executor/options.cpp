@@ -17,7 +17,8 @@ const char kUsage[] =
 namespace {
 
 Status wrong(std::string_view option, std::string_view value, std::string_view wanted) {
-    return Status::error(ErrorCode::invalid_argument, std::string(option) + " " + std::string(value) + ": " + std::string(wanted));
+    return Status::error(ErrorCode::invalid_argument,
+                         std::string(option) + " " + std::string(value) + ": " + std::string(wanted));
 }
 
 template <typename T>
@@ -40,7 +41,9 @@ bool parse_list(std::string_view text, std::vector<T>* out) {
 }
 
 Status set_option(std::string_view name, const std::string& value, Options* out) {
-    const auto number = [&](auto* into) { return parse_number(value, into) ? Status::ok() : wrong(name, value, "not a number in range"); };
+    const auto number = [&](auto* into) {
+        return parse_number(value, into) ? Status::ok() : wrong(name, value, "not a number in range");
+    };
     if (name == "--driver") return out->driver = value, Status::ok();
     if (name == "--fd") return number(&out->fd);
     if (name == "--status-fd") return number(&out->status_fd);
@@ -49,8 +52,11 @@ Status set_option(std::string_view name, const std::string& value, Options* out)
     if (name == "--cache-dir") return out->session.cache_directory = value, Status::ok();
     if (name == "--cache-bytes") return number(&out->session.cache_bytes);
     if (name == "--session-name") return out->session.name = value, Status::ok();
-    if (name == "--devices") return parse_list(value, &out->session.devices) ? Status::ok() : wrong(name, value, "not a list of device numbers");
-    if (name == "--cap-bytes") return parse_list(value, &out->session.cap_bytes) ? Status::ok() : wrong(name, value, "not a list of sizes");
+    if (name == "--devices")
+        return parse_list(value, &out->session.devices) ? Status::ok()
+                                                        : wrong(name, value, "not a list of device numbers");
+    if (name == "--cap-bytes")
+        return parse_list(value, &out->session.cap_bytes) ? Status::ok() : wrong(name, value, "not a list of sizes");
     if (name == "--replay") return out->mode = Options::Mode::replay, out->replay_file = value, Status::ok();
     if (name == "--path") {
         if (value != "shm" && value != "tcp") return wrong(name, value, "not shm or tcp");
@@ -76,7 +82,8 @@ Result<Options> parse_options(std::span<const std::string> arguments) {
     if (out.mode == Options::Mode::serve && out.fd < 0) return wrong("--fd", "", "is needed");
     // One cap stands for all devices; none at all means whole devices.
     auto& caps = out.session.cap_bytes;
-    if (caps.size() > 1 && caps.size() != out.session.devices.size()) return wrong("--cap-bytes", "", "one for each device, or one for all");
+    if (caps.size() > 1 && caps.size() != out.session.devices.size())
+        return wrong("--cap-bytes", "", "one for each device, or one for all");
     return out;
 }
 

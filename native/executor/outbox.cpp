@@ -16,7 +16,8 @@ std::vector<std::byte> payload_frame(std::uint32_t context, std::uint32_t reques
     return frame;
 }
 
-std::vector<std::byte> data_frame(std::uint32_t context, std::uint32_t transfer, std::uint64_t offset, std::size_t payload_bytes) {
+std::vector<std::byte> data_frame(std::uint32_t context, std::uint32_t transfer, std::uint64_t offset,
+                                  std::size_t payload_bytes) {
     std::vector<std::byte> frame = payload_frame<wire::Data>(context, 0, payload_bytes);
     auto* data = reinterpret_cast<wire::Data*>(frame.data() + sizeof(wire::FrameHeader));
     data->transfer = transfer;
@@ -54,7 +55,8 @@ void Outbox::send_data(std::uint32_t context, std::uint32_t transfer, std::uint6
     drain();
 }
 
-void Outbox::send_data_inline(std::uint32_t context, std::uint32_t transfer, std::uint64_t offset, std::span<const std::byte> bytes) {
+void Outbox::send_data_inline(std::uint32_t context, std::uint32_t transfer, std::uint64_t offset,
+                              std::span<const std::byte> bytes) {
     send<wire::Data>(context, 0, bytes, [&](wire::Data& data) {
         data.transfer = transfer;
         data.size_bytes = static_cast<std::uint32_t>(bytes.size());
@@ -62,7 +64,8 @@ void Outbox::send_data_inline(std::uint32_t context, std::uint32_t transfer, std
     });
 }
 
-void Outbox::send_transfer(std::uint32_t context, std::uint32_t transfer, std::span<const std::byte> bytes, std::function<void()> sent) {
+void Outbox::send_transfer(std::uint32_t context, std::uint32_t transfer, std::span<const std::byte> bytes,
+                           std::function<void()> sent) {
     transfers_.push_back({context, transfer, bytes, std::move(sent)});
 }
 

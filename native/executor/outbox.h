@@ -1,6 +1,6 @@
-// What is to be sent to the client. Goes straight into the channel while there is room and waits here, in order, while there is none.
-// Long transfers from memory are cut into pieces, between which small frames may leave. Bounded by its user: see is_congested().
-// Must never wait. Design note: docs/design/executor.md.
+// What is to be sent to the client. Goes straight into the channel while there is room and waits here, in order, while
+// there is none. Long transfers from memory are cut into pieces, between which small frames may leave. Bounded by its
+// user: see is_congested(). Must never wait. Design note: docs/design/executor.md.
 #pragma once
 
 #include <cstring>
@@ -45,11 +45,14 @@ class Outbox {
     }
     void reply(std::uint32_t context, std::uint32_t request, CUresult status, std::span<const std::byte> tail = {});
     // A piece of transfer in a buffer of the channel, which owns it from here.
-    void send_data(std::uint32_t context, std::uint32_t transfer, std::uint64_t offset, transport::Buffer buffer, std::size_t size_bytes);
+    void send_data(std::uint32_t context, std::uint32_t transfer, std::uint64_t offset, transport::Buffer buffer,
+                   std::size_t size_bytes);
     // A small piece of a transfer, inside the frame.
-    void send_data_inline(std::uint32_t context, std::uint32_t transfer, std::uint64_t offset, std::span<const std::byte> bytes);
+    void send_data_inline(std::uint32_t context, std::uint32_t transfer, std::uint64_t offset,
+                          std::span<const std::byte> bytes);
     // A whole transfer straight from memory, which stays as it is until `sent` is called.
-    void send_transfer(std::uint32_t context, std::uint32_t transfer, std::span<const std::byte> bytes, std::function<void()> sent);
+    void send_transfer(std::uint32_t context, std::uint32_t transfer, std::span<const std::byte> bytes,
+                       std::function<void()> sent);
 
     // Moves what fits into the channel; true if something moved.
     bool drain();
@@ -63,8 +66,8 @@ class Outbox {
   private:
     struct Item {
         std::vector<std::byte> frame;
-        transport::Buffer buffer;              // payload, if set
-        std::vector<std::byte> payload;        // payload, if not empty
+        transport::Buffer buffer;        // payload, if set
+        std::vector<std::byte> payload;  // payload, if not empty
         std::size_t payload_bytes = 0;
     };
     struct Transfer {
@@ -84,7 +87,7 @@ class Outbox {
     std::deque<Item> items_;
     std::deque<Transfer> transfers_;
     std::size_t waiting_bytes_ = 0;
-    std::size_t progress_ = 0;        // of the payload under way
+    std::size_t progress_ = 0;         // of the payload under way
     bool transfer_under_way_ = false;  // the payload under way is a piece of transfers_.front()
     std::uint64_t replies_ = 0;
     bool committed_ = false;

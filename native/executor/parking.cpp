@@ -90,9 +90,8 @@ bool Parking::is_blocked_by_event(std::uint32_t event, bool records, std::uint64
 
 bool Parking::is_anything_parked_before(std::uint64_t sequence) const {
     if (!loose_.frames_.empty() && loose_.frames_.front().sequence < sequence) return true;
-    return std::any_of(active_.begin(), active_.end(), [&](const ParkingQueue* candidate) {
-        return candidate->frames_.front().sequence < sequence;
-    });
+    return std::any_of(active_.begin(), active_.end(),
+                       [&](const ParkingQueue* candidate) { return candidate->frames_.front().sequence < sequence; });
 }
 
 void Parking::remove_head(ParkingQueue& queue) {

@@ -1,5 +1,6 @@
-// Decides the order in which frames may go to the driver: which one must wait (is parked), and which parked one may go next.
-// Pure: knows no driver, no channel and no clock. The rules: docs/design/call-path.md, "Streams, parking and credit".
+// Decides the order in which frames may go to the driver: which one must wait (is parked), and which parked one may go
+// next. Pure: knows no driver, no channel and no clock. The rules: docs/design/call-path.md, "Streams, parking and
+// credit".
 #pragma once
 
 #include <array>
@@ -36,7 +37,7 @@ class Parking;
 
 // The blocking streams of one context and its legacy default stream wait for one another.
 struct LegacyGroup {
-    int parked_blocking = 0;  // blocking streams (not the legacy one) with parked frames
+    int parked_blocking = 0;     // blocking streams (not the legacy one) with parked frames
     bool parked_legacy = false;  // the legacy stream has parked frames
 };
 
@@ -82,11 +83,13 @@ class Parking {
 
     // True if a frame that arrives now has to be parked. The fast path of every launch.
     bool must_park(const ParkingQueue& queue, const FrameOrder& order) const {
-        if (parked_count_ == 0) [[likely]] return queue.full_;
+        if (parked_count_ == 0) [[likely]]
+            return queue.full_;
         return queue.full_ || (&queue != &loose_ && !queue.frames_.empty()) || is_blocked(queue, order, next_sequence_);
     }
     void park(ParkingQueue& queue, const FrameOrder& order, std::unique_ptr<Parcel> parcel);
-    // Parks a frame that is being worked on already (it would have been allowed to go): later frames wait until release().
+    // Parks a frame that is being worked on already (it would have been allowed to go): later frames wait until
+    // release().
     void park_started(ParkingQueue& queue, const FrameOrder& order);
 
     // The stream has as much work in the driver as is allowed / has room again.
@@ -108,7 +111,8 @@ class Parking {
             dirty_ = false;
             for (std::size_t i = 0; i < active_.size();) {
                 ParkingQueue* queue = active_[i];
-                if (!offer_head(*queue, submit)) ++i;  // else look at the same place again: it may hold another queue now
+                if (!offer_head(*queue, submit))
+                    ++i;  // else look at the same place again: it may hold another queue now
             }
             offer_loose(submit);
         }

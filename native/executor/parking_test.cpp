@@ -27,7 +27,8 @@ FrameOrder barrier() { return {OrderKind::barrier, {kNoEvent, kNoEvent}}; }
 struct Bench {
     Parking parking;
     LegacyGroup group;
-    ParkingQueue legacy{Role::legacy, &group}, a{Role::blocking, &group}, b{Role::blocking, &group}, free{Role::non_blocking, nullptr};
+    ParkingQueue legacy{Role::legacy, &group}, a{Role::blocking, &group}, b{Role::blocking, &group},
+        free{Role::non_blocking, nullptr};
     std::vector<int> submitted;
 
     void arrive(ParkingQueue& queue, FrameOrder order, int number) {
@@ -168,7 +169,8 @@ bool shares_an_event(const FrameOrder& a, const FrameOrder& b) {
 }
 
 // The definition: must `later` be submitted after `earlier`?
-bool is_ordered(const Sent& earlier, const Sent& later, const std::vector<Role>& roles, const std::vector<int>& groups) {
+bool is_ordered(const Sent& earlier, const Sent& later, const std::vector<Role>& roles,
+                const std::vector<int>& groups) {
     if (later.order.kind == OrderKind::barrier) return true;
     if (earlier.order.kind == OrderKind::barrier) return false;
     const bool records = earlier.order.kind == OrderKind::event_record || later.order.kind == OrderKind::event_record;
@@ -243,7 +245,8 @@ class RandomFrames {
             parking_.park(queue(index), order, std::make_unique<Numbered>(number));
         } else {
             log_.push_back(number);
-            if (index >= 0 && order.kind == OrderKind::stream_work && random_.below(6) == 0) parking_.park_started(queue(index), order);
+            if (index >= 0 && order.kind == OrderKind::stream_work && random_.below(6) == 0)
+                parking_.park_started(queue(index), order);
         }
     }
     void pump() {

@@ -1,5 +1,5 @@
-// See replay.h. The frames are those of a client that was answered in time, so the player does what that client did: it sends a waiting
-// frame only when the one before it was answered, and the bytes of a pull when it is asked for them.
+// See replay.h. The frames are those of a client that was answered in time, so the player does what that client did: it
+// sends a waiting frame only when the one before it was answered, and the bytes of a pull when it is asked for them.
 #include "executor/replay.h"
 
 #include <fcntl.h>
@@ -22,7 +22,8 @@ namespace weft::executor {
 
 namespace {
 
-constexpr std::size_t kMaxAhead = 1024;  // frames handed to the session and not with the driver yet: less than a client's credit
+constexpr std::size_t kMaxAhead =
+    1024;  // frames handed to the session and not with the driver yet: less than a client's credit
 
 // One recorded frame; views into the file.
 struct Recorded {
@@ -56,11 +57,14 @@ Result<Recording> Recording::open(const std::string& path) {
         done += static_cast<std::size_t>(got);
     }
     wire::RecordingHeader header;
-    if (out.bytes_.size() < sizeof header) return Status::error(ErrorCode::invalid_argument, path + " is not a recording");
+    if (out.bytes_.size() < sizeof header)
+        return Status::error(ErrorCode::invalid_argument, path + " is not a recording");
     std::memcpy(&header, out.bytes_.data(), sizeof header);
-    if (header.magic != wire::kRecordingMagic) return Status::error(ErrorCode::invalid_argument, path + " is not a recording");
+    if (header.magic != wire::kRecordingMagic)
+        return Status::error(ErrorCode::invalid_argument, path + " is not a recording");
     if (header.protocol < wire::kProtocolOldest || header.protocol > wire::kProtocolVersion) {
-        return Status::error(ErrorCode::version, path + " was recorded with protocol " + std::to_string(header.protocol));
+        return Status::error(ErrorCode::version,
+                             path + " was recorded with protocol " + std::to_string(header.protocol));
     }
     return out;
 }
@@ -72,7 +76,8 @@ bool Recording::next(Recorded* out) {
     if (is_cut_off_) return false;
     std::memcpy(&entry, bytes_.data() + at_, sizeof entry);
     const std::size_t left = bytes_.size() - at_ - sizeof entry;
-    is_cut_off_ = entry.frame_bytes < sizeof(wire::FrameHeader) || entry.frame_bytes > left || entry.payload_bytes > left - entry.frame_bytes;
+    is_cut_off_ = entry.frame_bytes < sizeof(wire::FrameHeader) || entry.frame_bytes > left ||
+                  entry.payload_bytes > left - entry.frame_bytes;
     if (is_cut_off_) return false;
     out->frame = std::span(bytes_).subspan(at_ + sizeof entry, entry.frame_bytes);
     out->payload = std::span(bytes_).subspan(at_ + sizeof entry + entry.frame_bytes, entry.payload_bytes);
@@ -132,7 +137,8 @@ class Player {
     void send(const Recorded& next) {
         std::vector<std::byte> frame(next.frame.begin(), next.frame.end());
         // Segments of page-locked memory are not in the recording: what is read from them is zeros.
-        if (next.header.opcode == wire::SegmentOpen::kOpcode && frame.size() >= sizeof(wire::FrameHeader) + sizeof(wire::SegmentOpen)) {
+        if (next.header.opcode == wire::SegmentOpen::kOpcode &&
+            frame.size() >= sizeof(wire::FrameHeader) + sizeof(wire::SegmentOpen)) {
             wire::SegmentOpen open;
             std::memcpy(&open, frame.data() + sizeof(wire::FrameHeader), sizeof open);
             if (open.size_bytes <= (std::uint64_t{1} << 34)) channel_.offer_segment(open.segment, open.size_bytes);
@@ -159,7 +165,8 @@ class Player {
                 wire::Reply reply;
                 std::memcpy(&reply, at.data(), sizeof reply);
                 pending_.erase(header.request);
-                if (reply.status != CUDA_SUCCESS && reply.status != CUDA_ERROR_NOT_READY) fail(reply.status, "reply to request " + std::to_string(header.request));
+                if (reply.status != CUDA_SUCCESS && reply.status != CUDA_ERROR_NOT_READY)
+                    fail(reply.status, "reply to request " + std::to_string(header.request));
                 break;
             }
             case wire::Data::kOpcode: {
@@ -197,11 +204,14 @@ class Player {
     }
     std::string report(double seconds) {
         const SessionCounters& counters = session_.counters();
-        std::string out = "{\"frames\":" + std::to_string(frames_) + ",\"launches\":" + std::to_string(counters.launches) +
-                          ",\"copied_in_bytes\":" + std::to_string(counters.copied_in_bytes) + ",\"copied_out_bytes\":" + std::to_string(copied_out_) +
-                          ",\"copied_out_sha256\":" + json_string(to_hex(checksum_.finish())) + ",\"seconds\":" + std::to_string(seconds) +
-                          ",\"errors\":" + std::to_string(errors_) + ",\"first_error\":";
-        if (first_error_.empty() && session_.is_over() && session_.end().kind != EndReason::Kind::goodbye) first_error_ = session_.end().text;
+        std::string out =
+            "{\"frames\":" + std::to_string(frames_) + ",\"launches\":" + std::to_string(counters.launches) +
+            ",\"copied_in_bytes\":" + std::to_string(counters.copied_in_bytes) +
+            ",\"copied_out_bytes\":" + std::to_string(copied_out_) +
+            ",\"copied_out_sha256\":" + json_string(to_hex(checksum_.finish())) +
+            ",\"seconds\":" + std::to_string(seconds) + ",\"errors\":" + std::to_string(errors_) + ",\"first_error\":";
+        if (first_error_.empty() && session_.is_over() && session_.end().kind != EndReason::Kind::goodbye)
+            first_error_ = session_.end().text;
         out += first_error_.empty() ? "null" : json_string(first_error_);
         out += std::string(",\"cut_off\":") + (recording_.is_cut_off() ? "true" : "false") +
                ",\"peak_memory_bytes\":" + std::to_string(session_.peak_memory_bytes()) + "}";

@@ -40,7 +40,8 @@ Outcome Session::on_launch(Arrival& arrival) {
     const auto launch = fields_of<wire::Launch>(arrival);
     const auto tail = tail_of<wire::Launch>(arrival);
     const std::size_t attribute_bytes = launch.attribute_count * sizeof(CUlaunchAttribute);
-    if (launch.attribute_count > kMaxLaunchAttributes || attribute_bytes > tail.size() || launch.parameter_bytes > tail.size() - attribute_bytes) {
+    if (launch.attribute_count > kMaxLaunchAttributes || attribute_bytes > tail.size() ||
+        launch.parameter_bytes > tail.size() - attribute_bytes) {
         return bad_frame(arrival, "attributes or parameters are cut off");
     }
     const ModuleState* module = modules_.find(launch.module);
@@ -57,13 +58,15 @@ Outcome Session::on_launch(Arrival& arrival) {
     ++counters_.launches;
     std::size_t size = function.parameter_bytes;
     void* parameters = const_cast<std::byte*>(tail.data() + attribute_bytes);
-    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
     void** arguments = size != 0 ? extra : nullptr;
-    const CUresult result = launch.attribute_count != 0
-                                ? launch_with_attributes(arrival, launch, function.handle, tail.first(attribute_bytes), arguments)
-                                : driver_.cuLaunchKernel(function.handle, launch.grid_x, launch.grid_y, launch.grid_z, launch.block_x,
-                                                         launch.block_y, launch.block_z, launch.shared_bytes, arrival.stream->handle, nullptr,
-                                                         arguments);
+    const CUresult result =
+        launch.attribute_count != 0
+            ? launch_with_attributes(arrival, launch, function.handle, tail.first(attribute_bytes), arguments)
+            : driver_.cuLaunchKernel(function.handle, launch.grid_x, launch.grid_y, launch.grid_z, launch.block_x,
+                                     launch.block_y, launch.block_z, launch.shared_bytes, arrival.stream->handle,
+                                     nullptr, arguments);
     if (result == CUDA_SUCCESS) [[likely]] {
         submitted(*arrival.stream);
     } else {
@@ -80,8 +83,9 @@ CUresult Session::launch_with_attributes(const Arrival& arrival, const wire::Lau
     for (std::uint32_t i = 0; i < launch.attribute_count; ++i) {
         if (!is_allowed_attribute(attributes[i].id)) return CUDA_ERROR_NOT_SUPPORTED;
     }
-    const CUlaunchConfig config = {launch.grid_x,  launch.grid_y,       launch.grid_z,          launch.block_x,    launch.block_y,
-                                   launch.block_z, launch.shared_bytes, arrival.stream->handle, attributes.data(), launch.attribute_count};
+    const CUlaunchConfig config = {
+        launch.grid_x,  launch.grid_y,       launch.grid_z,          launch.block_x,    launch.block_y,
+        launch.block_z, launch.shared_bytes, arrival.stream->handle, attributes.data(), launch.attribute_count};
     return driver_.cuLaunchKernelEx(&config, function, nullptr, arguments);
 }
 
@@ -122,7 +126,8 @@ CUresult Session::event(std::uint32_t number, CUevent* out) {
 
 CUresult Session::function(std::uint32_t module, std::uint32_t index, CUfunction* out) {
     const ModuleState* found = modules_.find(module);
-    if (found == nullptr || found->context != call_context_ || index >= found->functions.size()) return CUDA_ERROR_INVALID_HANDLE;
+    if (found == nullptr || found->context != call_context_ || index >= found->functions.size())
+        return CUDA_ERROR_INVALID_HANDLE;
     *out = found->functions[index].handle;
     return CUDA_SUCCESS;
 }

@@ -25,7 +25,8 @@ Outcome Session::on_mem_map(Arrival& arrival) {
     const auto map = fields_of<wire::MemMap>(arrival);
     if (map.device >= devices_.size()) return bad_frame(arrival, "no such device");
     DeviceState& device = devices_[map.device];
-    if (const char* wrong = device.extents.check(map.address, map.size_bytes, device.granularity)) return bad_frame(arrival, wrong);
+    if (const char* wrong = device.extents.check(map.address, map.size_bytes, device.granularity))
+        return bad_frame(arrival, wrong);
     const auto answer = [this, header = arrival.header](DeviceState& of, CUresult status) {
         const std::uint64_t left = of.account.free_bytes();
         outbox_.reply(header.context, header.request, status, bytes_of(left));
@@ -41,7 +42,9 @@ Outcome Session::on_mem_map(Arrival& arrival) {
     };
     auto job = std::make_shared<Job>();
     helper_->submit(
-        [this, job, map, cuda_device = device.device] { job->status = map_extent(driver_, cuda_device, map.address, map.size_bytes, &job->handle); },
+        [this, job, map, cuda_device = device.device] {
+            job->status = map_extent(driver_, cuda_device, map.address, map.size_bytes, &job->handle);
+        },
         [this, job, map, answer, &device] {
             if (job->status == CUDA_SUCCESS) {
                 device.extents.set_handle(map.address, job->handle);
@@ -65,10 +68,11 @@ Outcome Session::on_mem_unmap(Arrival& arrival) {
     // Jobs run in order, so whoever is given these bytes maps them after they are free.
     device.account.give(unmap.size_bytes);
     auto status = std::make_shared<CUresult>(CUDA_SUCCESS);
-    run_memory_job([this, unmap, handle, status] { *status = unmap_extent(driver_, unmap.address, unmap.size_bytes, handle); },
-                   [this, status, header = arrival.header] {
-                       if (*status != CUDA_SUCCESS) push_error(header.context, *status, header.opcode, {});
-                   });
+    run_memory_job(
+        [this, unmap, handle, status] { *status = unmap_extent(driver_, unmap.address, unmap.size_bytes, handle); },
+        [this, status, header = arrival.header] {
+            if (*status != CUDA_SUCCESS) push_error(header.context, *status, header.opcode, {});
+        });
     return Outcome::submitted;
 }
 
@@ -105,7 +109,8 @@ Outcome Session::on_fence(Arrival& arrival) {
 Outcome Session::on_segment_open(Arrival& arrival) {
     const auto open = fields_of<wire::SegmentOpen>(arrival);
     if (segments_.contains(open.segment)) return bad_frame(arrival, "segment number in use");
-    if (open.size_bytes == 0 || open.size_bytes > kMaxSegmentBytes) return bad_frame(arrival, "segment of an impossible size");
+    if (open.size_bytes == 0 || open.size_bytes > kMaxSegmentBytes)
+        return bad_frame(arrival, "segment of an impossible size");
     if (segments_.size() >= kMaxSegments) return bad_frame(arrival, "too many segments");
     Result<std::span<std::byte>> segment = channel_.receive_segment(open.segment, open.size_bytes);
     if (!segment) {

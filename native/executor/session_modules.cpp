@@ -1,4 +1,5 @@
-// Module images, modules and links of a session; the driver's part runs on the helper thread (module_loader.h). See session.h.
+// Module images, modules and links of a session; the driver's part runs on the helper thread (module_loader.h). See
+// session.h.
 #include <algorithm>
 #include <cstring>
 
@@ -26,10 +27,12 @@ Outcome Session::on_image(Arrival& arrival) {
     }
     // The first piece begins anew: the upload of a client that gave up may lie here.
     if (image.offset == 0) (void)take_upload(image.hash);
-    if (uploads_.size() >= kMaxUploads && !uploads_.contains(image.hash)) return bad_frame(arrival, "too many images at once");
+    if (uploads_.size() >= kMaxUploads && !uploads_.contains(image.hash))
+        return bad_frame(arrival, "too many images at once");
     Upload& upload = uploads_[image.hash];
     if (image.offset != upload.bytes.size()) return bad_frame(arrival, "not the next piece of the image");
-    if (upload.bytes.size() + bytes.size() > ImageCache::kMaxImageBytes || upload_bytes_ + bytes.size() > kMaxUploadBytes) {
+    if (upload.bytes.size() + bytes.size() > ImageCache::kMaxImageBytes ||
+        upload_bytes_ + bytes.size() > kMaxUploadBytes) {
         return bad_frame(arrival, "image too large");
     }
     upload.bytes.insert(upload.bytes.end(), bytes.begin(), bytes.end());
@@ -41,7 +44,8 @@ Outcome Session::on_module_load(Arrival& arrival) {
     const auto fields = fields_of<wire::ModuleLoad>(arrival);
     Result<wire::JitOptions> options = wire::decode_jit_options(tail_of<wire::ModuleLoad>(arrival));
     if (!options) return bad_frame(arrival, options.status().text());
-    if (fields.size_bytes == 0 || fields.size_bytes > ImageCache::kMaxImageBytes) return bad_frame(arrival, "image of an impossible size");
+    if (fields.size_bytes == 0 || fields.size_bytes > ImageCache::kMaxImageBytes)
+        return bad_frame(arrival, "image of an impossible size");
     if (modules_.find(fields.module) != nullptr) return bad_frame(arrival, "module number in use");
     if (modules_.size() >= kMaxModules) {
         reply(arrival, CUDA_ERROR_OUT_OF_MEMORY, wire::encode(wire::ModuleReply{}));
@@ -55,12 +59,17 @@ Outcome Session::on_module_load(Arrival& arrival) {
     auto loaded = std::make_shared<LoadedModule>();
     const auto context = contexts_[arrival.header.context];
     helper_->submit([this, request, loaded, context] { *loaded = loader_->load(context->handle, std::move(*request)); },
-                    [this, header = arrival.header, loaded, context, number = fields.module] { finish_load(header, number, context, *loaded); });
+                    [this, header = arrival.header, loaded, context, number = fields.module] {
+                        finish_load(header, number, context, *loaded);
+                    });
     return Outcome::submitted;
 }
 
-void Session::finish_load(const wire::FrameHeader& header, std::uint32_t number, const std::shared_ptr<ContextState>& context, LoadedModule& loaded) {
-    const auto answer = [&](CUresult status) { outbox_.reply(header.context, header.request, status, wire::encode(loaded.reply)); };
+void Session::finish_load(const wire::FrameHeader& header, std::uint32_t number,
+                          const std::shared_ptr<ContextState>& context, LoadedModule& loaded) {
+    const auto answer = [&](CUresult status) {
+        outbox_.reply(header.context, header.request, status, wire::encode(loaded.reply));
+    };
     if (loaded.module == nullptr || loaded.status != CUDA_SUCCESS) return answer(loaded.status);
     MemoryAccount& account = devices_[context->device].account;
     // With its context the module is gone, too.
@@ -108,7 +117,8 @@ Outcome Session::on_module_unload(Arrival& arrival) {
         if (find_context(context->number) != context.get()) return;  // with its context the module is gone, too
         run_memory_job(
             [this, module, context] {
-                if (driver_.cuCtxSetCurrent(context->handle) == CUDA_SUCCESS) (void)driver_.cuModuleUnload(module->handle);
+                if (driver_.cuCtxSetCurrent(context->handle) == CUDA_SUCCESS)
+                    (void)driver_.cuModuleUnload(module->handle);
             },
             [] {});
     });
@@ -126,7 +136,8 @@ Outcome Session::on_link(Arrival& arrival) {
     auto shared = std::make_shared<wire::LinkRequest>(std::move(*request));
     auto linked = std::make_shared<LinkedImage>();
     const auto context = contexts_[arrival.header.context];
-    helper_->submit([this, shared, uploaded, linked, context] { *linked = loader_->link(context->handle, *shared, std::move(*uploaded)); },
+    helper_->submit([this, shared, uploaded, linked,
+                     context] { *linked = loader_->link(context->handle, *shared, std::move(*uploaded)); },
                     [this, header = arrival.header, linked, transfer = fields.transfer] {
                         outbox_.reply(header.context, header.request, linked->status, wire::encode(linked->reply));
                         if (linked->image == nullptr) return;

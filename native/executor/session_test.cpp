@@ -1,4 +1,5 @@
-// A session against a driver whose work completes when the test says so: what each frame does, in which order, and what is told.
+// A session against a driver whose work completes when the test says so: what each frame does, in which order, and what
+// is told.
 #include "executor/session.h"
 
 #include <gtest/gtest.h>
@@ -160,7 +161,8 @@ TEST_F(SessionTest, ImageUnderAWrongHashIsNotLoaded) {
     image.hash = client.module_of("right").hash;
     image.size_bytes = 5;
     client.send(0, image, bytes(std::vector<char>{'w', 'r', 'o', 'n', 'g'}));
-    EXPECT_EQ(client.status_of(1, client.module_of("right", 8), wire::encode(wire::JitOptions{})), CUDA_ERROR_INVALID_IMAGE);
+    EXPECT_EQ(client.status_of(1, client.module_of("right", 8), wire::encode(wire::JitOptions{})),
+              CUDA_ERROR_INVALID_IMAGE);
 }
 
 TEST_F(SessionTest, CompilerLogOfAFailedLoadComesBack) {
@@ -284,13 +286,17 @@ TEST_F(SessionTest, DataComesBeforeWhatImpliesIt) {
     EXPECT_EQ(client.find_reply(asked)->as<wire::Reply>().status, CUDA_ERROR_NOT_READY);
     fake().run_all();
     client.run_until([&] { return client.find_reply(synced) != nullptr; });
-    const int done = client.position_of([](const Heard& heard) { return heard.header.opcode == wire::EventDone::kOpcode; });
-    const int replied = client.position_of([&](const Heard& heard) { return heard.header.opcode == wire::Reply::kOpcode && heard.header.request == synced; });
+    const int done =
+        client.position_of([](const Heard& heard) { return heard.header.opcode == wire::EventDone::kOpcode; });
+    const int replied = client.position_of([&](const Heard& heard) {
+        return heard.header.opcode == wire::Reply::kOpcode && heard.header.request == synced;
+    });
     ASSERT_GE(done, 0);
     EXPECT_LT(done, replied);
     std::uint64_t bytes_before = 0;
     for (int i = 0; i < done; ++i) {
-        if (client.all[static_cast<std::size_t>(i)].header.opcode == wire::Data::kOpcode) bytes_before += client.all[static_cast<std::size_t>(i)].payload.size();
+        if (client.all[static_cast<std::size_t>(i)].header.opcode == wire::Data::kOpcode)
+            bytes_before += client.all[static_cast<std::size_t>(i)].payload.size();
     }
     EXPECT_EQ(bytes_before, 600000u);
 }
@@ -398,7 +404,8 @@ TEST_F(SessionTest, LargeCopiesMoveInPiecesBothWays) {
             for (int piece = 0; piece < 4; ++piece) {
                 wire::CopyH2d copy{};
                 copy.destination = kWindow + static_cast<std::uint64_t>(piece) * (256u << 10);
-                client.send(1, copy, {}, bytes(values).subspan(static_cast<std::size_t>(piece) * (256u << 10), 256u << 10));
+                client.send(1, copy, {},
+                            bytes(values).subspan(static_cast<std::size_t>(piece) * (256u << 10), 256u << 10));
             }
             wire::CopyD2h back{};
             back.source = kWindow;
@@ -446,7 +453,8 @@ TEST_F(SessionTest, SegmentsAreCopiedInPlace) {
     client.run_until([&] { return client.session.is_over() || client.channel.waiting() == 0; });
 }
 
-// ---------------------------------------------------------------------------------------------------- errors and bounds
+// ---------------------------------------------------------------------------------------------------- errors and
+// bounds
 
 TEST_F(SessionTest, FailureOfAnAsynchronousFrameIsPushed) {
     TestClient client(fake().table());
@@ -546,7 +554,8 @@ TEST_F(SessionTest, MalformedFramesEndTheSessionWithAReason) {
         EXPECT_EQ(client.of(wire::Bye::kOpcode).size(), 1u);
         return client.session.end().text;
     };
-    EXPECT_EQ(reason_of([](TestClient& c) { c.send(1, wire::Reply{}); }), "malformed frame (REPLY): a frame of the other direction");
+    EXPECT_EQ(reason_of([](TestClient& c) { c.send(1, wire::Reply{}); }),
+              "malformed frame (REPLY): a frame of the other direction");
     EXPECT_EQ(reason_of([](TestClient& c) {
                   std::vector<std::byte> frame(24);
                   const wire::FrameHeader header{24, 9999, 0, 0, 0, 0, 0};

@@ -13,16 +13,20 @@ std::string started_line(const Session& session) {
     std::string devices;
     for (const wire::DeviceInfo& device : session.devices()) {
         devices += (devices.empty() ? "" : ",") + std::string("{\"ordinal\":") + std::to_string(device.ordinal) +
-                   ",\"name\":" + json_string(device.name) + ",\"memory_bytes\":" + std::to_string(device.total_memory_bytes) + "}";
+                   ",\"name\":" + json_string(device.name) +
+                   ",\"memory_bytes\":" + std::to_string(device.total_memory_bytes) + "}";
     }
     return "{\"event\":\"started\",\"pid\":" + std::to_string(::getpid()) + ",\"devices\":[" + devices + "]}";
 }
 
 std::string ended_line(std::string_view reason, const Session* session, const transport::Counters& traffic) {
-    std::string counters = "\"bytes_received\":" + std::to_string(traffic.bytes_received) + ",\"bytes_sent\":" + std::to_string(traffic.bytes_sent);
+    std::string counters = "\"bytes_received\":" + std::to_string(traffic.bytes_received) +
+                           ",\"bytes_sent\":" + std::to_string(traffic.bytes_sent);
     if (session != nullptr) {
         const SessionCounters& c = session->counters();
-        const auto add = [&](const char* name, std::uint64_t value) { counters += ",\"" + std::string(name) + "\":" + std::to_string(value); };
+        const auto add = [&](const char* name, std::uint64_t value) {
+            counters += ",\"" + std::string(name) + "\":" + std::to_string(value);
+        };
         add("frames", c.frames);
         add("launches", c.launches);
         add("replies", session->replies());

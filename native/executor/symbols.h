@@ -1,6 +1,6 @@
-// Finds the names in a module image: kernels with their parameter layout, and global variables. For what a driver does not enumerate:
-// globals always, kernels on drivers older than 12.4. Input may be damaged: every offset is checked. Pure.
-// Formats: docs/design/executor.md, "Modules".
+// Finds the names in a module image: kernels with their parameter layout, and global variables. For what a driver does
+// not enumerate: globals always, kernels on drivers older than 12.4. Input may be damaged: every offset is checked.
+// Pure. Formats: docs/design/executor.md, "Modules".
 #pragma once
 
 #include <cstdint>

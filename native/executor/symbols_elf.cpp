@@ -19,7 +19,9 @@ constexpr std::uint8_t kParameterInfo = 0x17;
 class Elf {
   public:
     explicit Elf(std::span<const std::byte> image) : image_(image) {
-        if (!read(0, &header_) || std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0 || header_.e_ident[EI_CLASS] != ELFCLASS64) return;
+        if (!read(0, &header_) || std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0 ||
+            header_.e_ident[EI_CLASS] != ELFCLASS64)
+            return;
         for (unsigned i = 0; i < header_.e_shnum; ++i) {
             Elf64_Shdr section;
             if (!read(header_.e_shoff + std::uint64_t{i} * sizeof(section), &section)) return;
@@ -29,7 +31,8 @@ class Elf {
     const std::vector<Elf64_Shdr>& sections() const { return sections_; }
     std::span<const std::byte> bytes(const Elf64_Shdr& section) const {
         if (section.sh_type == SHT_NOBITS || section.sh_offset > image_.size()) return {};
-        return image_.subspan(section.sh_offset, std::min<std::uint64_t>(section.sh_size, image_.size() - section.sh_offset));
+        return image_.subspan(section.sh_offset,
+                              std::min<std::uint64_t>(section.sh_size, image_.size() - section.sh_offset));
     }
     std::string_view text(std::uint32_t string_section, std::uint64_t offset) const {
         if (string_section >= sections_.size()) return {};
@@ -110,7 +113,8 @@ void scan_elf(std::span<const std::byte> image, ImageSymbols* out) {
         const std::string_view name = elf.name(section);
         if (!name.starts_with(kPrefix)) continue;
         for (std::size_t i = first; i < out->kernels.size(); ++i) {
-            if (out->kernels[i].name == name.substr(kPrefix.size())) out->kernels[i].parameters = read_parameters(elf.bytes(section));
+            if (out->kernels[i].name == name.substr(kPrefix.size()))
+                out->kernels[i].parameters = read_parameters(elf.bytes(section));
         }
     }
 }

@@ -1,5 +1,5 @@
-// Names in PTX text: .entry with its .param list, and .global/.const variables of module scope. Reads only as much of the grammar as
-// that needs (PTX ISA, "Kernel and Function Directives", "State Spaces"). See symbols.h.
+// Names in PTX text: .entry with its .param list, and .global/.const variables of module scope. Reads only as much of
+// the grammar as that needs (PTX ISA, "Kernel and Function Directives", "State Spaces"). See symbols.h.
 #include <array>
 #include <cctype>
 #include <string_view>
@@ -26,7 +26,9 @@ class Tokens {
     }
 
   private:
-    static bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.'; }
+    static bool is_word(char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
+    }
     std::string_view take(std::size_t length) {
         const std::string_view token = rest_.substr(0, length);
         rest_.remove_prefix(length);
@@ -91,7 +93,8 @@ std::string_view read_parameter(Tokens& tokens, std::vector<wire::ParameterInfo>
         if (token.empty() || token == "," || token == ")") {
             if (element != 0 && parameters->size() < wire::kMaxParameters) {
                 if (alignment == 0) alignment = element;
-                const std::uint32_t end = parameters->empty() ? 0 : parameters->back().offset + parameters->back().size_bytes;
+                const std::uint32_t end =
+                    parameters->empty() ? 0 : parameters->back().offset + parameters->back().size_bytes;
                 parameters->push_back({(end + alignment - 1) / alignment * alignment, element * count});
             }
             return token;

@@ -61,8 +61,8 @@ class CubinBuilder {
                                      {8, ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), 0, 6, 0, 4}};
         sections.push_back(add(SHT_SYMTAB, symbols, sizeof symbols, 0));
         sections.back().sh_link = 1;
-        const std::uint8_t info[] = {3, 0x1b, 8, 0, 4, 0x17, 12, 0, 0, 0, 0, 0, 1, 0, 8, 0, 0, 0, 0x10, 0,
-                                     4, 0x17, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x20, 0};
+        const std::uint8_t info[] = {3,    0x1b, 8, 0,    4,  0x17, 12, 0, 0, 0, 0, 0, 1, 0, 8, 0, 0,    0,
+                                     0x10, 0,    4, 0x17, 12, 0,    0,  0, 0, 0, 0, 0, 0, 0, 0, 0, 0x20, 0};
         sections.push_back(add(SHT_PROGBITS, info, sizeof info, 16));
         header.e_shoff = bytes_.size();
         header.e_shnum = static_cast<std::uint16_t>(sections.size());

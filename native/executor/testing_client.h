@@ -36,16 +36,20 @@ class TestClient {
     static constexpr std::uint64_t kWindow = 0x510000000000;
     static constexpr std::uint64_t kStride = 1ull << 30;
 
-    explicit TestClient(const driver::DriverTable& driver, SessionOptions options = {}, transport::PathKind kind = transport::PathKind::tcp)
-        : channel([this](auto frame, auto payload) { hear(frame, payload); }, kind), driver_(driver), session(channel, driver_, std::move(options)) {
+    explicit TestClient(const driver::DriverTable& driver, SessionOptions options = {},
+                        transport::PathKind kind = transport::PathKind::tcp)
+        : channel([this](auto frame, auto payload) { hear(frame, payload); }, kind),
+          driver_(driver),
+          session(channel, driver_, std::move(options)) {
         opened = session.open().is_ok();
     }
 
     template <typename Frame>
-    void send(std::uint32_t context, const Frame& fields, std::span<const std::byte> tail = {}, std::span<const std::byte> payload = {},
-              std::uint32_t request = 0) {
+    void send(std::uint32_t context, const Frame& fields, std::span<const std::byte> tail = {},
+              std::span<const std::byte> payload = {}, std::uint32_t request = 0) {
         std::vector<std::byte> bytes(wire::encoded_size<Frame>(tail.size()));
-        const std::uint16_t flags = (request != 0 ? wire::kFlagWaiting : 0) | (payload.empty() ? 0 : wire::kFlagPayload);
+        const std::uint16_t flags =
+            (request != 0 ? wire::kFlagWaiting : 0) | (payload.empty() ? 0 : wire::kFlagPayload);
         *wire::begin_frame<Frame>(bytes.data(), context, request, flags, tail.size()) = fields;
         if (!tail.empty()) std::memcpy(wire::tail_of<Frame>(bytes.data()), tail.data(), tail.size());
         reinterpret_cast<wire::FrameHeader*>(bytes.data())->payload_bytes = static_cast<std::uint32_t>(payload.size());
@@ -125,7 +129,8 @@ class TestClient {
         fields.size_bytes = size;
         return status_of(0, fields);
     }
-    void launch(std::uint32_t function, std::uint32_t stream = 0, std::span<const std::byte> parameters = {}, std::uint32_t module = 7) {
+    void launch(std::uint32_t function, std::uint32_t stream = 0, std::span<const std::byte> parameters = {},
+                std::uint32_t module = 7) {
         wire::Launch fields{};
         fields.module = module;
         fields.function = function;

@@ -124,42 +124,60 @@ struct Calls {
         t.cuInit = [](unsigned) { return CUDA_SUCCESS; };
         t.cuDriverGetVersion = [](int* version) { return *version = 13000, CUDA_SUCCESS; };
         t.cuDeviceGetCount = [](int* count) { return *count = 2, CUDA_SUCCESS; };
-        t.cuDeviceGet = [](CUdevice* device, int ordinal) { return *device = ordinal, ordinal < 2 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; };
-        t.cuDeviceGetName = [](char* name, int size, CUdevice) { return std::strncpy(name, "Fake GPU", static_cast<std::size_t>(size)), CUDA_SUCCESS; };
+        t.cuDeviceGet = [](CUdevice* device, int ordinal) {
+            return *device = ordinal, ordinal < 2 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+        };
+        t.cuDeviceGetName = [](char* name, int size, CUdevice) {
+            return std::strncpy(name, "Fake GPU", static_cast<std::size_t>(size)), CUDA_SUCCESS;
+        };
         t.cuDeviceGetAttribute = [](int* value, CUdevice_attribute id, CUdevice) {
             *value = static_cast<int>(id);
             return id < CU_DEVICE_ATTRIBUTE_MAX / 2 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         };
         t.cuDeviceTotalMem_v2 = [](std::size_t* bytes, CUdevice) { return *bytes = d().memory_bytes, CUDA_SUCCESS; };
-        t.cuDeviceGetUuid = [](CUuuid* uuid, CUdevice device) { return std::memset(uuid, 0x10 + device, sizeof *uuid), CUDA_SUCCESS; };
-        t.cuDeviceGetPCIBusId = [](char* id, int size, CUdevice) { return std::strncpy(id, "0000:01:00.0", static_cast<std::size_t>(size)), CUDA_SUCCESS; };
+        t.cuDeviceGetUuid = [](CUuuid* uuid, CUdevice device) {
+            return std::memset(uuid, 0x10 + device, sizeof *uuid), CUDA_SUCCESS;
+        };
+        t.cuDeviceGetPCIBusId = [](char* id, int size, CUdevice) {
+            return std::strncpy(id, "0000:01:00.0", static_cast<std::size_t>(size)), CUDA_SUCCESS;
+        };
         t.cuDevicePrimaryCtxRetain = [](CUcontext* context, CUdevice device) {
             ++d().live_contexts_;
-            return *context = reinterpret_cast<CUcontext>(std::uintptr_t{0x1000} + static_cast<unsigned>(device)), CUDA_SUCCESS;
+            return *context = reinterpret_cast<CUcontext>(std::uintptr_t{0x1000} + static_cast<unsigned>(device)),
+                   CUDA_SUCCESS;
         };
         t.cuDevicePrimaryCtxRelease_v2 = [](CUdevice) { return --d().live_contexts_, CUDA_SUCCESS; };
         t.cuDevicePrimaryCtxReset_v2 = [](CUdevice) { return CUDA_SUCCESS; };
-        t.cuDevicePrimaryCtxGetState = [](CUdevice, unsigned* flags, int* active) { return *flags = 0, *active = 0, CUDA_SUCCESS; };
+        t.cuDevicePrimaryCtxGetState = [](CUdevice, unsigned* flags, int* active) {
+            return *flags = 0, *active = 0, CUDA_SUCCESS;
+        };
         t.cuDevicePrimaryCtxSetFlags_v2 = [](CUdevice, unsigned) { return CUDA_SUCCESS; };
     }
 
     static void set_contexts(driver::DriverTable& t) {
         t.cuCtxCreate_v2 = [](CUcontext* context, unsigned flags, CUdevice) {
             if (flags == CU_CTX_SCHED_YIELD) return CUDA_ERROR_OUT_OF_MEMORY;  // how tests make it fail
-            return *context = reinterpret_cast<CUcontext>(std::uintptr_t{0x2000} + static_cast<unsigned>(++d().live_contexts_)), CUDA_SUCCESS;
+            return *context = reinterpret_cast<CUcontext>(std::uintptr_t{0x2000} +
+                                                          static_cast<unsigned>(++d().live_contexts_)),
+                   CUDA_SUCCESS;
         };
         t.cuCtxDestroy_v2 = [](CUcontext) { return --d().live_contexts_, CUDA_SUCCESS; };
         t.cuCtxSetCurrent = [](CUcontext context) { return current_context = context, CUDA_SUCCESS; };
         t.cuCtxGetCurrent = [](CUcontext* context) { return *context = current_context, CUDA_SUCCESS; };
         t.cuCtxSynchronize = [] { return d().run_all(), CUDA_SUCCESS; };
-        t.cuCtxGetStreamPriorityRange = [](int* least, int* greatest) { return *least = 0, *greatest = -2, CUDA_SUCCESS; };
+        t.cuCtxGetStreamPriorityRange = [](int* least, int* greatest) {
+            return *least = 0, *greatest = -2, CUDA_SUCCESS;
+        };
         t.cuCtxGetLimit = [](std::size_t* value, CUlimit) { return *value = 4096, CUDA_SUCCESS; };
         t.cuCtxSetLimit = [](CUlimit, std::size_t) { return CUDA_SUCCESS; };
-        t.cuMemGetInfo_v2 = [](std::size_t* left, std::size_t* total) { return *left = *total = d().memory_bytes, CUDA_SUCCESS; };
+        t.cuMemGetInfo_v2 = [](std::size_t* left, std::size_t* total) {
+            return *left = *total = d().memory_bytes, CUDA_SUCCESS;
+        };
     }
 
     static void set_memory(driver::DriverTable& t) {
-        t.cuMemAddressReserve = [](CUdeviceptr* out, std::size_t size, std::size_t, CUdeviceptr wanted, unsigned long long) {
+        t.cuMemAddressReserve = [](CUdeviceptr* out, std::size_t size, std::size_t, CUdeviceptr wanted,
+                                   unsigned long long) {
             std::lock_guard lock(d().mutex_);
             const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
             if (d().taken.contains(wanted)) return *out = wanted + size, CUDA_SUCCESS;
@@ -174,27 +192,35 @@ struct Calls {
             if (d().windows_.erase(address) != 0) ::munmap(reinterpret_cast<void*>(address), size);
             return CUDA_SUCCESS;
         };
-        t.cuMemCreate = [](CUmemGenericAllocationHandle* handle, std::size_t size, const CUmemAllocationProp*, unsigned long long) {
+        t.cuMemCreate = [](CUmemGenericAllocationHandle* handle, std::size_t size, const CUmemAllocationProp*,
+                           unsigned long long) {
             if (d().mapped_bytes() + size > d().memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
             return *handle = size, CUDA_SUCCESS;
         };
         t.cuMemRelease = [](CUmemGenericAllocationHandle) { return CUDA_SUCCESS; };
-        t.cuMemMap = [](CUdeviceptr address, std::size_t size, std::size_t, CUmemGenericAllocationHandle, unsigned long long) {
+        t.cuMemMap = [](CUdeviceptr address, std::size_t size, std::size_t, CUmemGenericAllocationHandle,
+                        unsigned long long) {
             std::lock_guard lock(d().mutex_);
             return d().extents_[address] = size, CUDA_SUCCESS;
         };
         t.cuMemSetAccess = [](CUdeviceptr address, std::size_t size, const CUmemAccessDesc*, std::size_t) {
-            return ::mprotect(reinterpret_cast<void*>(address), size, PROT_READ | PROT_WRITE) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+            return ::mprotect(reinterpret_cast<void*>(address), size, PROT_READ | PROT_WRITE) == 0
+                       ? CUDA_SUCCESS
+                       : CUDA_ERROR_INVALID_VALUE;
         };
         t.cuMemUnmap = [](CUdeviceptr address, std::size_t size) {
             std::lock_guard lock(d().mutex_);
             d().extents_.erase(address);
-            return ::mprotect(reinterpret_cast<void*>(address), size, PROT_NONE) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+            return ::mprotect(reinterpret_cast<void*>(address), size, PROT_NONE) == 0 ? CUDA_SUCCESS
+                                                                                      : CUDA_ERROR_INVALID_VALUE;
         };
-        t.cuMemGetAllocationGranularity = [](std::size_t* size, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
+        t.cuMemGetAllocationGranularity = [](std::size_t* size, const CUmemAllocationProp*,
+                                             CUmemAllocationGranularity_flags) {
             return *size = 2u << 20, CUDA_SUCCESS;
         };
-        t.cuMemHostAlloc = [](void** out, std::size_t size, unsigned) { return *out = std::malloc(size), CUDA_SUCCESS; };
+        t.cuMemHostAlloc = [](void** out, std::size_t size, unsigned) {
+            return *out = std::malloc(size), CUDA_SUCCESS;
+        };
         t.cuMemFreeHost = [](void* address) { return std::free(address), CUDA_SUCCESS; };
         t.cuMemHostRegister_v2 = [](void*, std::size_t, unsigned) { return CUDA_SUCCESS; };
         t.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
@@ -208,7 +234,8 @@ struct Calls {
         };
         t.cuMemcpyDtoDAsync_v2 = [](CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream stream) {
             if (!d().is_mapped(from, size) || !d().is_mapped(to, size)) return CUDA_ERROR_INVALID_VALUE;
-            return d().submit(stream, "d2d", [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), size); });
+            return d().submit(stream, "d2d",
+                              [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), size); });
         };
         t.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, std::size_t size, CUstream stream) {
             if (!d().is_mapped(to, size)) return CUDA_ERROR_INVALID_VALUE;
@@ -217,10 +244,12 @@ struct Calls {
     }
 
     static void set_modules(driver::DriverTable& t) {
-        t.cuModuleLoadDataEx = [](CUmodule* module, const void* image, unsigned count, CUjit_option* options, void** values) {
+        t.cuModuleLoadDataEx = [](CUmodule* module, const void* image, unsigned count, CUjit_option* options,
+                                  void** values) {
             if (std::strncmp(static_cast<const char*>(image), "bad", 3) == 0) {
                 for (unsigned i = 0; i < count; ++i) {
-                    if (options[i] == CU_JIT_ERROR_LOG_BUFFER) std::strcpy(static_cast<char*>(values[i]), "line 1: bad");
+                    if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+                        std::strcpy(static_cast<char*>(values[i]), "line 1: bad");
                 }
                 return CUDA_ERROR_INVALID_PTX;
             }
@@ -233,7 +262,9 @@ struct Calls {
             for (unsigned i = 0; i < count; ++i) out[i] = reinterpret_cast<CUfunction>(&functions[i]);
             return CUDA_SUCCESS;
         };
-        t.cuFuncGetName = [](const char** name, CUfunction function) { return *name = kFunctionNames[index_of(function)].data(), CUDA_SUCCESS; };
+        t.cuFuncGetName = [](const char** name, CUfunction function) {
+            return *name = kFunctionNames[index_of(function)].data(), CUDA_SUCCESS;
+        };
         t.cuFuncGetParamInfo = [](CUfunction function, std::size_t index, std::size_t* offset, std::size_t* size) {
             if (index_of(function) != 0 || index > 3) return CUDA_ERROR_INVALID_VALUE;
             return *offset = index * 8, *size = index == 3 ? 4 : 8, CUDA_SUCCESS;
@@ -244,8 +275,11 @@ struct Calls {
             if (std::strcmp(name, "counter") != 0) return CUDA_ERROR_NOT_FOUND;
             return *address = 0x70001000, *size = 5000, CUDA_SUCCESS;
         };
-        t.cuLinkCreate_v2 = [](unsigned, CUjit_option*, void**, CUlinkState* state) { return *state = reinterpret_cast<CUlinkState>(new std::string), CUDA_SUCCESS; };
-        t.cuLinkAddData_v2 = [](CUlinkState state, CUjitInputType, void* data, std::size_t size, const char*, unsigned, CUjit_option*, void**) {
+        t.cuLinkCreate_v2 = [](unsigned, CUjit_option*, void**, CUlinkState* state) {
+            return *state = reinterpret_cast<CUlinkState>(new std::string), CUDA_SUCCESS;
+        };
+        t.cuLinkAddData_v2 = [](CUlinkState state, CUjitInputType, void* data, std::size_t size, const char*, unsigned,
+                                CUjit_option*, void**) {
             reinterpret_cast<std::string*>(state)->append(static_cast<char*>(data), size);
             return CUDA_SUCCESS;
         };
@@ -254,7 +288,8 @@ struct Calls {
             return *image = text->data(), *size = text->size(), CUDA_SUCCESS;
         };
         t.cuLinkDestroy = [](CUlinkState state) { return delete reinterpret_cast<std::string*>(state), CUDA_SUCCESS; };
-        t.cuLaunchKernel = [](CUfunction function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream stream, void**, void** extra) {
+        t.cuLaunchKernel = [](CUfunction function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                              CUstream stream, void**, void** extra) {
             if (d().next_launch != CUDA_SUCCESS) return d().next_launch;
             AddParameters parameters{};
             if (extra != nullptr) std::memcpy(&parameters, extra[1], *static_cast<std::size_t*>(extra[3]));

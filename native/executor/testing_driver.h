@@ -1,5 +1,5 @@
-// A driver for tests whose work is complete when the test says so. Device memory is host memory at the addresses asked for; the one
-// kernel that it runs is `add(a, b, c, n)` on floats. One per process, reset by each test.
+// A driver for tests whose work is complete when the test says so. Device memory is host memory at the addresses asked
+// for; the one kernel that it runs is `add(a, b, c, n)` on floats. One per process, reset by each test.
 #pragma once
 
 #include <deque>

@@ -29,7 +29,8 @@ WrittenFrame FrameWriter::write(const Frame& fields, std::size_t tail_bytes, std
     const std::uint16_t flags = (waits ? wire::kFlagWaiting : 0) | (payload_bytes != 0 ? wire::kFlagPayload : 0);
     *wire::begin_frame<Frame>(out.frame.data(), context_, waits ? ++request_ : 0, flags, tail_bytes) = fields;
     std::byte* tail = wire::tail_of<Frame>(out.frame.data());
-    for (std::size_t i = 0; i < std::min<std::size_t>(tail_bytes, 64); ++i) tail[i] = static_cast<std::byte>(choices_.next());
+    for (std::size_t i = 0; i < std::min<std::size_t>(tail_bytes, 64); ++i)
+        tail[i] = static_cast<std::byte>(choices_.next());
     out.payload.resize(payload_bytes, std::byte{0x5a});
     reinterpret_cast<wire::FrameHeader*>(out.frame.data())->payload_bytes = static_cast<std::uint32_t>(payload_bytes);
     return out;
@@ -276,7 +277,8 @@ WrittenFrame FrameWriter::garbage() {
     for (std::byte& byte : out.frame) byte = static_cast<std::byte>(choices_.next());
     auto* header = reinterpret_cast<wire::FrameHeader*>(out.frame.data());
     header->size_bytes = static_cast<std::uint32_t>(out.frame.size());
-    header->opcode = static_cast<std::uint16_t>(choices_.one_in(4) ? choices_.next() : choices_.below(wire::kLastOpcode + 2));
+    header->opcode =
+        static_cast<std::uint16_t>(choices_.one_in(4) ? choices_.next() : choices_.below(wire::kLastOpcode + 2));
     header->flags &= 3;
     header->payload_bytes = 0;
     if ((header->flags & wire::kFlagPayload) != 0) {

@@ -1,5 +1,6 @@
-// Writes the frames of a fuzzing run: good ones in a plausible order, so that the session gets deep, and then spoils some of them.
-// All randomness comes from the seed or the fuzzer's input. Design note: docs/design/executor.md, "Fuzzing".
+// Writes the frames of a fuzzing run: good ones in a plausible order, so that the session gets deep, and then spoils
+// some of them. All randomness comes from the seed or the fuzzer's input. Design note: docs/design/executor.md,
+// "Fuzzing".
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,8 @@ using executor::testing::FakeDriver;
 
 constexpr int kTurnsToQuiet = 64;
 
-// Jobs of the helper thread come back in their own time: the opening waits for them, so that a run depends on its seed alone.
+// Jobs of the helper thread come back in their own time: the opening waits for them, so that a run depends on its seed
+// alone.
 void settle(Session& session) {
     for (int quiet = 0; quiet < 2 && !session.is_over();) {
         if (session.turn()) {
@@ -37,7 +38,8 @@ FuzzedSession fuzz_session(Choices& choices, std::uint64_t max_frames, std::uint
     const driver::DriverTable table = fake.table();
     FuzzedSession result;
     {
-        MemoryChannel channel([](auto, auto) {}, choices.one_in(2) ? transport::PathKind::tcp : transport::PathKind::shm);
+        MemoryChannel channel([](auto, auto) {},
+                              choices.one_in(2) ? transport::PathKind::tcp : transport::PathKind::shm);
         Session session(channel, table, {});
         if (!session.open()) return result;
         FrameWriter writer(choices, spoil_one_in);

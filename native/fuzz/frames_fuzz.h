@@ -12,7 +12,7 @@ struct FuzzedSession {
     std::uint64_t frames = 0;  // taken by the session
     bool ended = false;        // by the session itself
     std::string reason;
-    std::string leaked;        // what of the driver was not given back
+    std::string leaked;  // what of the driver was not given back
 };
 
 // direct_access: the driver lets the CPU touch device memory. The driver's work is complete at random times.

@@ -1,5 +1,5 @@
-// Random, truncated and changed frames against real sessions: each ends with a reason, none crashes or leaks. WEFT_FUZZ_FRAMES sets how
-// many frames (default 100,000; the full run is 1,000,000), WEFT_FUZZ_SEED where to begin.
+// Random, truncated and changed frames against real sessions: each ends with a reason, none crashes or leaks.
+// WEFT_FUZZ_FRAMES sets how many frames (default 100,000; the full run is 1,000,000), WEFT_FUZZ_SEED where to begin.
 #include "fuzz/frames_fuzz.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,8 @@ TEST(FramesFuzz, EverySessionEndsWithAReasonAndGivesEverythingBack) {
 
 TEST(FramesFuzz, UndamagedFramesKeepTheSessionAlive) {
     set_log_level(LogLevel::error);
-    // Numbers repeat and handles dangle, so some sessions end for good reasons; most frames have to be taken all the same.
+    // Numbers repeat and handles dangle, so some sessions end for good reasons; most frames have to be taken all the
+    // same.
     std::uint64_t frames = 0;
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
         SeededChoices choices(seed);

@@ -1,12 +1,14 @@
-// Contexts: primary ones are retained and released by count, explicit ones are made and destroyed; the current one is a matter of
-// the calling thread. Only making, ending, synchronising and limits concern the executor.
+// Contexts: primary ones are retained and released by count, explicit ones are made and destroyed; the current one is a
+// matter of the calling thread. Only making, ending, synchronising and limits concern the executor.
 #include "gen/shim_api.h"
 #include "shim/submit.h"
 
 namespace weft::shim::api {
 namespace {
 
-CUcontext handle_of(const Context* context) { return context != nullptr ? reinterpret_cast<CUcontext>(context->handle) : nullptr; }
+CUcontext handle_of(const Context* context) {
+    return context != nullptr ? reinterpret_cast<CUcontext>(context->handle) : nullptr;
+}
 
 // The context of a handle; null means the current one.
 CUresult find_context(CUcontext handle, Context** context) {
@@ -42,7 +44,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice ordinal) {
     if (!device->primary) device->primary = make_context(*device, device->primary_flags, true);
     if (!device->primary->active) {
         device->primary->flags = device->primary_flags;
-        if (const CUresult opened = Runtime::get()->open_context(device->primary); opened != CUDA_SUCCESS) return opened;
+        if (const CUresult opened = Runtime::get()->open_context(device->primary); opened != CUDA_SUCCESS)
+            return opened;
     }
     ++device->primary_retained;
     *context = handle_of(device->primary.get());
@@ -97,13 +100,15 @@ CUresult cuCtxCreate_v2(CUcontext* handle, unsigned int flags, CUdevice ordinal)
     return push_context(context.get());
 }
 
-CUresult cuCtxCreate_v3(CUcontext* handle, CUexecAffinityParam* parameters, int count, unsigned int flags, CUdevice ordinal) {
+CUresult cuCtxCreate_v3(CUcontext* handle, CUexecAffinityParam* parameters, int count, unsigned int flags,
+                        CUdevice ordinal) {
     if (count != 0 || parameters != nullptr) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     return cuCtxCreate_v2(handle, flags, ordinal);
 }
 
 CUresult cuCtxCreate_v4(CUcontext* handle, CUctxCreateParams* parameters, unsigned int flags, CUdevice ordinal) {
-    if (parameters != nullptr && (parameters->numExecAffinityParams != 0 || parameters->cigParams != nullptr)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (parameters != nullptr && (parameters->numExecAffinityParams != 0 || parameters->cigParams != nullptr))
+        return CUDA_ERROR_NOT_SUPPORTED;
     return cuCtxCreate_v2(handle, flags, ordinal);
 }
 
@@ -202,8 +207,8 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
     }
     Runtime& runtime = *Runtime::get();
     std::uint64_t work = 0;
-    const Reply reply =
-        runtime.session().call<wire::CtxSync>(context->number, 0, [&](auto&, std::byte*) { work = runtime.progress().submitted(); });
+    const Reply reply = runtime.session().call<wire::CtxSync>(
+        context->number, 0, [&](auto&, std::byte*) { work = runtime.progress().submitted(); });
     if (reply.status == CUDA_SUCCESS && runtime.is_only_context()) runtime.progress().complete(work);
     if (reply.status != CUDA_SUCCESS) return settle(*context, reply.status);
     return take_error(*context);

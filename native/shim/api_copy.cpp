@@ -1,4 +1,5 @@
-// Copies of one dimension between host and device memory. Ranges are checked here; copy.h decides how host bytes travel.
+// Copies of one dimension between host and device memory. Ranges are checked here; copy.h decides how host bytes
+// travel.
 #include <cstring>
 
 #include "gen/shim_api.h"
@@ -60,7 +61,8 @@ CUresult anywhere(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes
     if (const CUresult result = find_target(handle, &target); result != CUDA_SUCCESS) return result;
     if (bytes == 0) return CUDA_SUCCESS;
     Runtime& runtime = *Runtime::get();
-    if (destination == 0 || source == 0 || runtime.device_of(destination) != nullptr || runtime.device_of(source) != nullptr)
+    if (destination == 0 || source == 0 || runtime.device_of(destination) != nullptr ||
+        runtime.device_of(source) != nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     // Host to host, in stream order: after the work before it.
     const Reply reply = submit_and_wait<wire::StreamSync>(*target.stream, 0, [](auto&, std::byte*) {});
@@ -89,10 +91,12 @@ CUresult cuMemcpy(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes
 CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream stream) {
     return anywhere(destination, source, bytes, stream, CopyMode::asynchronous);
 }
-CUresult cuMemcpyPeer(CUdeviceptr destination, CUcontext, CUdeviceptr source, CUcontext, std::size_t bytes, CUstream default_stream) {
+CUresult cuMemcpyPeer(CUdeviceptr destination, CUcontext, CUdeviceptr source, CUcontext, std::size_t bytes,
+                      CUstream default_stream) {
     return within_device(destination, source, bytes, default_stream);
 }
-CUresult cuMemcpyPeerAsync(CUdeviceptr destination, CUcontext, CUdeviceptr source, CUcontext, std::size_t bytes, CUstream stream) {
+CUresult cuMemcpyPeerAsync(CUdeviceptr destination, CUcontext, CUdeviceptr source, CUcontext, std::size_t bytes,
+                           CUstream stream) {
     return within_device(destination, source, bytes, stream);
 }
 

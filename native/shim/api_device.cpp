@@ -65,23 +65,34 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
 
 CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice ordinal) {
     const CUresult result = cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, ordinal);
-    return result != CUDA_SUCCESS ? result : cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, ordinal);
+    return result != CUDA_SUCCESS ? result
+                                  : cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, ordinal);
 }
 
 CUresult cuDeviceGetProperties(CUdevprop* properties, CUdevice ordinal) {
-    int* const values[] = {&properties->maxThreadsPerBlock,  &properties->maxThreadsDim[0],   &properties->maxThreadsDim[1],
-                           &properties->maxThreadsDim[2],    &properties->maxGridSize[0],     &properties->maxGridSize[1],
-                           &properties->maxGridSize[2],      &properties->sharedMemPerBlock,  &properties->totalConstantMemory,
-                           &properties->SIMDWidth,           &properties->memPitch,           &properties->regsPerBlock,
-                           &properties->clockRate,           &properties->textureAlign};
-    constexpr CUdevice_attribute kAttributes[] = {
-        CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,   CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
-        CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,       CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,    CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
-        CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,        CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
-        CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, CU_DEVICE_ATTRIBUTE_WARP_SIZE,         CU_DEVICE_ATTRIBUTE_MAX_PITCH,
-        CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, CU_DEVICE_ATTRIBUTE_CLOCK_RATE,      CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT};
+    int* const values[] = {
+        &properties->maxThreadsPerBlock, &properties->maxThreadsDim[0],  &properties->maxThreadsDim[1],
+        &properties->maxThreadsDim[2],   &properties->maxGridSize[0],    &properties->maxGridSize[1],
+        &properties->maxGridSize[2],     &properties->sharedMemPerBlock, &properties->totalConstantMemory,
+        &properties->SIMDWidth,          &properties->memPitch,          &properties->regsPerBlock,
+        &properties->clockRate,          &properties->textureAlign};
+    constexpr CUdevice_attribute kAttributes[] = {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                                                  CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+                                                  CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+                                                  CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
+                                                  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+                                                  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+                                                  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
+                                                  CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
+                                                  CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY,
+                                                  CU_DEVICE_ATTRIBUTE_WARP_SIZE,
+                                                  CU_DEVICE_ATTRIBUTE_MAX_PITCH,
+                                                  CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK,
+                                                  CU_DEVICE_ATTRIBUTE_CLOCK_RATE,
+                                                  CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT};
     for (std::size_t i = 0; i < std::size(values); ++i)
-        if (const CUresult result = cuDeviceGetAttribute(values[i], kAttributes[i], ordinal); result != CUDA_SUCCESS) return result;
+        if (const CUresult result = cuDeviceGetAttribute(values[i], kAttributes[i], ordinal); result != CUDA_SUCCESS)
+            return result;
     return CUDA_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
-// Events. A query is answered here whenever the answer is known; else it asks once, and the executor tells when the event is done.
+// Events. A query is answered here whenever the answer is known; else it asks once, and the executor tells when the
+// event is done.
 #include <cstring>
 
 #include "gen/shim_api.h"
@@ -28,7 +29,8 @@ CUresult cuEventCreate(CUevent* handle, unsigned int flags) {
     if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;
     constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     if ((flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((flags & CU_EVENT_INTERPROCESS) != 0) return (flags & CU_EVENT_DISABLE_TIMING) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CU_EVENT_INTERPROCESS) != 0)
+        return (flags & CU_EVENT_DISABLE_TIMING) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     std::uint64_t made = 0;
     const CUresult result = Runtime::get()->open_event(*context, flags, &made);
     *handle = reinterpret_cast<CUevent>(made);
@@ -70,10 +72,11 @@ CUresult cuEventQuery(CUevent handle) {
     const std::uint32_t record = event->record.load();
     if (event->watched_record.load() >= record) return CUDA_ERROR_NOT_READY;
     event->watched_record = record;
-    const Reply reply = runtime.session().call<wire::EventQuery>(event->context->number, 0, [&](auto& frame, std::byte*) {
-        frame.event = event->number;
-        frame.record = record;
-    });
+    const Reply reply =
+        runtime.session().call<wire::EventQuery>(event->context->number, 0, [&](auto& frame, std::byte*) {
+            frame.event = event->number;
+            frame.record = record;
+        });
     if (reply.status == CUDA_SUCCESS) event->done_record = record;
     return reply.status == CUDA_ERROR_NOT_READY ? reply.status : settle(*event->context, reply.status);
 }
@@ -93,15 +96,20 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUeven
     Event *start, *end;
     if (const CUresult result = find(start_handle, &start); result != CUDA_SUCCESS) return result;
     if (const CUresult result = find(end_handle, &end); result != CUDA_SUCCESS) return result;
-    if (((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || start->record == 0 || end->record == 0) return CUDA_ERROR_INVALID_HANDLE;
-    const Reply reply = Runtime::get()->session().call<wire::EventElapsed>(start->context->number, 0, [&](auto& frame, std::byte*) {
-        frame.start = start->number;
-        frame.end = end->number;
-    });
-    if (reply.status == CUDA_SUCCESS && reply.tail.size() >= sizeof(float)) std::memcpy(milliseconds, reply.tail.data(), sizeof(float));
+    if (((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || start->record == 0 || end->record == 0)
+        return CUDA_ERROR_INVALID_HANDLE;
+    const Reply reply =
+        Runtime::get()->session().call<wire::EventElapsed>(start->context->number, 0, [&](auto& frame, std::byte*) {
+            frame.start = start->number;
+            frame.end = end->number;
+        });
+    if (reply.status == CUDA_SUCCESS && reply.tail.size() >= sizeof(float))
+        std::memcpy(milliseconds, reply.tail.data(), sizeof(float));
     return reply.status == CUDA_ERROR_NOT_READY ? reply.status : settle(*start->context, reply.status);
 }
 
-CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) { return cuEventElapsedTime_v2(milliseconds, start, end); }
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+    return cuEventElapsedTime_v2(milliseconds, start, end);
+}
 
 }  // namespace weft::shim::api

@@ -21,8 +21,10 @@ CUresult find(CUfunction handle, Function** function) {
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction handle) {
     Function* function;
     if (const CUresult result = find(handle, &function); result != CUDA_SUCCESS) return result;
-    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return *value = function->max_dynamic_shared_bytes, CUDA_SUCCESS;
-    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return *value = function->carveout, CUDA_SUCCESS;
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        return *value = function->max_dynamic_shared_bytes, CUDA_SUCCESS;
+    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+        return *value = function->carveout, CUDA_SUCCESS;
     const auto found = function->info->attributes.get(static_cast<std::size_t>(attribute));
     if (!found) return CUDA_ERROR_INVALID_VALUE;
     *value = *found;
@@ -34,7 +36,8 @@ CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, i
     if (const CUresult result = find(handle, &function); result != CUDA_SUCCESS) return result;
     const Device& device = *function->module->context->device;
     if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-        const int most = device.info.attributes.get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN).value_or(48 * 1024);
+        const int most =
+            device.info.attributes.get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN).value_or(48 * 1024);
         const int fixed = function->info->attributes.get(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES).value_or(0);
         if (value < 0 || value > most - fixed) return CUDA_ERROR_INVALID_VALUE;
         function->max_dynamic_shared_bytes = value;
@@ -44,12 +47,13 @@ CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, i
     } else if (attribute < CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || attribute >= CU_FUNC_ATTRIBUTE_MAX) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    return Runtime::get()->session().send<wire::FuncSetAttribute>(function->module->context->number, 0, [&](auto& frame, std::byte*) {
-        frame.module = function->module->number;
-        frame.function = function->index;
-        frame.attrib = static_cast<std::int32_t>(attribute);
-        frame.value = value;
-    });
+    return Runtime::get()->session().send<wire::FuncSetAttribute>(
+        function->module->context->number, 0, [&](auto& frame, std::byte*) {
+            frame.module = function->module->number;
+            frame.function = function->index;
+            frame.attrib = static_cast<std::int32_t>(attribute);
+            frame.value = value;
+        });
 }
 
 CUresult cuFuncGetName(const char** name, CUfunction handle) {

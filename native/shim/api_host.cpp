@@ -1,5 +1,5 @@
-// Page-locked host memory. Over shm it lies in segments that the executor maps as well; over tcp it is ordinary memory that the
-// shim knows about.
+// Page-locked host memory. Over shm it lies in segments that the executor maps as well; over tcp it is ordinary memory
+// that the shim knows about.
 #include "gen/shim_api.h"
 #include "shim/submit.h"
 
@@ -7,8 +7,8 @@ namespace weft::shim::api {
 namespace {
 
 constexpr unsigned kAllocFlags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-constexpr unsigned kRegisterFlags =
-    CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                                    CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 
 }  // namespace
 
@@ -26,7 +26,8 @@ CUresult cuMemFreeHost(void* address) {
     if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;
     Runtime& runtime = *Runtime::get();
     const auto range = runtime.host_memory().find(address);
-    if (!range || range->registered || range->address != reinterpret_cast<std::uint64_t>(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (!range || range->registered || range->address != reinterpret_cast<std::uint64_t>(address))
+        return CUDA_ERROR_INVALID_VALUE;
     // Copies in flight may still read or write it.
     if (const CUresult waited = runtime.wait_for_everything(); waited != CUDA_SUCCESS) return waited;
     return runtime.host_memory().free(address);
@@ -64,7 +65,8 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_address, void* address
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     *device_address = 0;
     if (!Runtime::get()->host_memory().find(address)) return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_ERROR_NOT_SUPPORTED;  // kernels cannot reach this process's memory: CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY is 0
+    return CUDA_ERROR_NOT_SUPPORTED;  // kernels cannot reach this process's memory:
+                                      // CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY is 0
 }
 
 }  // namespace weft::shim::api

@@ -15,7 +15,9 @@
 extern "C" __attribute__((visibility("default"))) int weftIsShim() { return 1; }
 
 extern "C" int weft_unsupported(const char* name) {
-    weft::shim::log_once(name, std::string(name) + " is not supported; it answers CUDA_ERROR_NOT_SUPPORTED (docs/reference/cuda-calls.md)");
+    weft::shim::log_once(
+        name,
+        std::string(name) + " is not supported; it answers CUDA_ERROR_NOT_SUPPORTED (docs/reference/cuda-calls.md)");
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -33,8 +35,8 @@ CUresult cuDriverGetVersion(int* version) {
 CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* status) {
     // Independent of the server's version: every name is there, and says NOT_SUPPORTED itself if need be.
-    return driver::get_proc_address(std::span(driver::kSymbolAddresses, driver::kSymbolCount), CUDA_VERSION, symbol, function,
-                                    cuda_version, flags, status);
+    return driver::get_proc_address(std::span(driver::kSymbolAddresses, driver::kSymbolCount), CUDA_VERSION, symbol,
+                                    function, cuda_version, flags, status);
 }
 
 CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version, cuuint64_t flags) {

@@ -18,12 +18,16 @@ CUresult check_shape(const Function& function, const Device& device, const CUlau
     const auto exceeds = [&](unsigned value, CUdevice_attribute limit) {
         return value == 0 || value > static_cast<unsigned>(attribute_of(device, limit));
     };
-    if (exceeds(config.gridDimX, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) || exceeds(config.gridDimY, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) ||
-        exceeds(config.gridDimZ, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) || exceeds(config.blockDimX, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
-        exceeds(config.blockDimY, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) || exceeds(config.blockDimZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z))
+    if (exceeds(config.gridDimX, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
+        exceeds(config.gridDimY, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) ||
+        exceeds(config.gridDimZ, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) ||
+        exceeds(config.blockDimX, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
+        exceeds(config.blockDimY, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) ||
+        exceeds(config.blockDimZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z))
         return CUDA_ERROR_INVALID_VALUE;
     const std::uint64_t threads = std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
-    if (threads > static_cast<std::uint64_t>(attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK))) return CUDA_ERROR_INVALID_VALUE;
+    if (threads > static_cast<std::uint64_t>(attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)))
+        return CUDA_ERROR_INVALID_VALUE;
     const int most = function.info->attributes.get(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK).value_or(1024);
     if (threads > static_cast<std::uint64_t>(most)) return CUDA_ERROR_INVALID_VALUE;
     const int allowed = function.max_dynamic_shared_bytes.load(std::memory_order_relaxed);
@@ -34,9 +38,12 @@ CUresult check_shape(const Function& function, const Device& device, const CUlau
 // The packed parameters of `extra`: the one form in which the program packs them itself.
 CUresult read_extra(void** extra, const std::byte** buffer, std::size_t* size) {
     for (int i = 0; i < 4 && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
-        if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) *buffer = static_cast<const std::byte*>(extra[i + 1]);
-        else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) *size = *static_cast<const std::size_t*>(extra[i + 1]);
-        else return CUDA_ERROR_INVALID_VALUE;
+        if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            *buffer = static_cast<const std::byte*>(extra[i + 1]);
+        else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            *size = *static_cast<const std::size_t*>(extra[i + 1]);
+        else
+            return CUDA_ERROR_INVALID_VALUE;
     }
     return *buffer != nullptr || *size == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -58,7 +65,8 @@ CUresult collect(const Function& function, void** kernel_parameters, void** extr
     if (extra != nullptr) {
         if (kernel_parameters != nullptr) return CUDA_ERROR_INVALID_VALUE;
         std::size_t given = 0;
-        if (const CUresult result = read_extra(extra, &parameters->packed, &given); result != CUDA_SUCCESS) return result;
+        if (const CUresult result = read_extra(extra, &parameters->packed, &given); result != CUDA_SUCCESS)
+            return result;
         if (given > wire::kMaxInlineBytes) return CUDA_ERROR_INVALID_VALUE;
         parameters->bytes = given;
         return CUDA_SUCCESS;
@@ -90,31 +98,33 @@ CUresult launch(const CUlaunchConfig& config, CUfunction handle, void** kernel_p
     if (stream->context != function->module->context) return CUDA_ERROR_INVALID_HANDLE;
     if (const CUresult result = check_shape(*function, *context->device, config); result != CUDA_SUCCESS) return result;
     Parameters parameters;
-    if (const CUresult result = collect(*function, kernel_parameters, extra, &parameters); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = collect(*function, kernel_parameters, extra, &parameters); result != CUDA_SUCCESS)
+        return result;
 
     std::uint32_t attributes = 0;
     for (unsigned i = 0; i < config.numAttrs; ++i) attributes += is_forwarded(config.attrs[i].id) ? 1 : 0;
     if (attributes > 64) return CUDA_ERROR_INVALID_VALUE;
     if (g_stats != nullptr) g_stats->launches.fetch_add(1, std::memory_order_relaxed);
-    return submit<wire::Launch>(*stream, attributes * sizeof(CUlaunchAttribute) + parameters.bytes, [&](auto& frame, std::byte* tail) {
-        frame.module = function->module->number;
-        frame.function = function->index;
-        frame.grid_x = config.gridDimX;
-        frame.grid_y = config.gridDimY;
-        frame.grid_z = config.gridDimZ;
-        frame.block_x = config.blockDimX;
-        frame.block_y = config.blockDimY;
-        frame.block_z = config.blockDimZ;
-        frame.shared_bytes = config.sharedMemBytes;
-        frame.parameter_bytes = static_cast<std::uint32_t>(parameters.bytes);
-        frame.attribute_count = attributes;
-        for (unsigned i = 0; i < config.numAttrs; ++i) {
-            if (!is_forwarded(config.attrs[i].id)) continue;
-            std::memcpy(tail, &config.attrs[i], sizeof(CUlaunchAttribute));
-            tail += sizeof(CUlaunchAttribute);
-        }
-        pack(*function, parameters, tail);
-    });
+    return submit<wire::Launch>(*stream, attributes * sizeof(CUlaunchAttribute) + parameters.bytes,
+                                [&](auto& frame, std::byte* tail) {
+                                    frame.module = function->module->number;
+                                    frame.function = function->index;
+                                    frame.grid_x = config.gridDimX;
+                                    frame.grid_y = config.gridDimY;
+                                    frame.grid_z = config.gridDimZ;
+                                    frame.block_x = config.blockDimX;
+                                    frame.block_y = config.blockDimY;
+                                    frame.block_z = config.blockDimZ;
+                                    frame.shared_bytes = config.sharedMemBytes;
+                                    frame.parameter_bytes = static_cast<std::uint32_t>(parameters.bytes);
+                                    frame.attribute_count = attributes;
+                                    for (unsigned i = 0; i < config.numAttrs; ++i) {
+                                        if (!is_forwarded(config.attrs[i].id)) continue;
+                                        std::memcpy(tail, &config.attrs[i], sizeof(CUlaunchAttribute));
+                                        tail += sizeof(CUlaunchAttribute);
+                                    }
+                                    pack(*function, parameters, tail);
+                                });
 }
 
 // All blocks of a cooperative grid must be resident at once.
@@ -128,19 +138,22 @@ CUresult check_cooperative(const CUlaunchConfig& config, CUfunction handle) {
     const std::uint64_t threads = std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
     if (threads == 0 || threads > INT32_MAX) return CUDA_ERROR_INVALID_VALUE;
     int blocks = 0;
-    if (const CUresult result = ask_occupancy(*context, handle, static_cast<int>(threads), config.sharedMemBytes, 0, &blocks); result != CUDA_SUCCESS)
+    if (const CUresult result =
+            ask_occupancy(*context, handle, static_cast<int>(threads), config.sharedMemBytes, 0, &blocks);
+        result != CUDA_SUCCESS)
         return result;
-    const std::uint64_t room = static_cast<std::uint64_t>(blocks) *
-                               static_cast<std::uint64_t>(attribute_of(*context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    const std::uint64_t room =
+        static_cast<std::uint64_t>(blocks) *
+        static_cast<std::uint64_t>(attribute_of(*context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
     const std::uint64_t wanted = std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
     return wanted <= room ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 }
 
 }  // namespace
 
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
-                                   unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-                                   void** kernel_parameters) {
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                                   unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                                   unsigned int shared_bytes, CUstream stream, void** kernel_parameters) {
     CUlaunchAttribute attribute{};
     attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     attribute.value.cooperative = 1;
@@ -148,9 +161,9 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, uns
     return cuLaunchKernelEx(&config, function, kernel_parameters, nullptr);
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
-                        unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream, void** kernel_parameters,
-                        void** extra) {
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+                        CUstream stream, void** kernel_parameters, void** extra) {
     const CUlaunchConfig config{grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, nullptr, 0};
     return launch(config, function, kernel_parameters, extra);
 }

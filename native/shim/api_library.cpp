@@ -74,14 +74,14 @@ CUresult any_module(Library& library, Module** module) {
 
 }  // namespace
 
-CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jit_options, void** jit_values, unsigned int jit_count,
-                           CUlibraryOption*, void**, unsigned int) {
+CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jit_options, void** jit_values,
+                           unsigned int jit_count, CUlibraryOption*, void**, unsigned int) {
     if (code == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return load(library, code, jit_count, jit_options, jit_values);
 }
 
-CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option* jit_options, void** jit_values, unsigned int jit_count,
-                               CUlibraryOption*, void**, unsigned int) {
+CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option* jit_options, void** jit_values,
+                               unsigned int jit_count, CUlibraryOption*, void**, unsigned int) {
     std::vector<char> bytes;
     if (const CUresult read = read_file(path, &bytes); read != CUDA_SUCCESS) return read;
     return load(library, bytes.data(), jit_count, jit_options, jit_values);
@@ -204,7 +204,9 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkerne
     if (const CUresult result = context_for(*kernel->library, &context); result != CUDA_SUCCESS) return result;
     Function* function;
     if (const CUresult result = kernel_function(*kernel, *context, &function); result != CUDA_SUCCESS) return result;
-    if (const CUresult result = cuFuncSetAttribute(function_handle(*function), attribute, value); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = cuFuncSetAttribute(function_handle(*function), attribute, value);
+        result != CUDA_SUCCESS)
+        return result;
     std::lock_guard lock(kernel->library->mutex);
     for (auto& [key, set] : kernel->attributes)
         if (key.first == attribute && key.second == device) return set = value, CUDA_SUCCESS;

@@ -1,4 +1,5 @@
-// The link API: inputs are collected here and linked by the server's driver; the linked image comes back to this process.
+// The link API: inputs are collected here and linked by the server's driver; the linked image comes back to this
+// process.
 #include <sys/mman.h>
 
 #include <cstring>
@@ -33,7 +34,9 @@ HandleTable<LinkState, HandleTag::link>& links() {
 // Address space for an image of unknown size: pages are taken only as bytes land.
 class Landing {
   public:
-    Landing() : memory_(::mmap(nullptr, kMaxImageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
+    Landing()
+        : memory_(::mmap(nullptr, kMaxImageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                         -1, 0)) {}
     ~Landing() {
         if (memory_ != MAP_FAILED) ::munmap(memory_, kMaxImageBytes);
     }
@@ -67,10 +70,11 @@ CUresult link(LinkState& state) {
     }
     for (int attempt = 0; attempt < 2; ++attempt) {
         const std::uint32_t transfer = session.transfers().open(landing.bytes(), false);
-        const Reply reply = session.call<wire::Link>(state.context->number, request.size(), [&](auto& frame, std::byte* tail) {
-            frame.transfer = transfer;
-            std::memcpy(tail, request.data(), request.size());
-        });
+        const Reply reply =
+            session.call<wire::Link>(state.context->number, request.size(), [&](auto& frame, std::byte* tail) {
+                frame.transfer = transfer;
+                std::memcpy(tail, request.data(), request.size());
+            });
         auto linked = wire::decode_link_reply(reply.tail);
         if (reply.status == Session::kLost || !linked) {
             session.transfers().close(transfer);
@@ -78,8 +82,10 @@ CUresult link(LinkState& state) {
         }
         if (reply.status == CUDA_SUCCESS && linked->missing.empty()) {
             if (linked->image_bytes > kMaxImageBytes) return CUDA_ERROR_UNKNOWN;
-            if (!session.wait_until([&] { return session.transfers().landed_bytes(transfer) >= linked->image_bytes; })) return Session::kLost;
-            state.linked.assign(landing.bytes().begin(), landing.bytes().begin() + static_cast<std::ptrdiff_t>(linked->image_bytes));
+            if (!session.wait_until([&] { return session.transfers().landed_bytes(transfer) >= linked->image_bytes; }))
+                return Session::kLost;
+            state.linked.assign(landing.bytes().begin(),
+                                landing.bytes().begin() + static_cast<std::ptrdiff_t>(linked->image_bytes));
         }
         session.transfers().close(transfer);
         if (!linked->missing.empty()) {
@@ -92,7 +98,8 @@ CUresult link(LinkState& state) {
     return CUDA_ERROR_INVALID_IMAGE;
 }
 
-CUresult add(LinkState& state, CUjitInputType type, std::vector<std::byte> bytes, const char* name, JitRequest options) {
+CUresult add(LinkState& state, CUjitInputType type, std::vector<std::byte> bytes, const char* name,
+             JitRequest options) {
     if (state.images.size() == wire::kMaxLinkInputs) return CUDA_ERROR_OUT_OF_MEMORY;
     wire::LinkInput input;
     input.type = static_cast<std::uint32_t>(type);
@@ -117,17 +124,18 @@ CUresult cuLinkCreate_v2(unsigned int count, CUjit_option* options, void** value
     return made != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void* data, std::size_t size, const char* name, unsigned int count,
-                          CUjit_option* options, void** values) {
+CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void* data, std::size_t size, const char* name,
+                          unsigned int count, CUjit_option* options, void** values) {
     LinkState* state = links().find(handle);
     if (state == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (data == nullptr || size == 0 || size > kMaxImageBytes || type >= CU_JIT_NUM_INPUT_TYPES) return CUDA_ERROR_INVALID_VALUE;
+    if (data == nullptr || size == 0 || size > kMaxImageBytes || type >= CU_JIT_NUM_INPUT_TYPES)
+        return CUDA_ERROR_INVALID_VALUE;
     const auto* bytes = static_cast<const std::byte*>(data);
     return add(*state, type, {bytes, bytes + size}, name, JitRequest(count, options, values));
 }
 
-CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char* path, unsigned int count, CUjit_option* options,
-                          void** values) {
+CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char* path, unsigned int count,
+                          CUjit_option* options, void** values) {
     LinkState* state = links().find(handle);
     if (state == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     std::vector<char> file;

@@ -11,7 +11,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
     return context->device->memory->allocate(bytes, context->number, address);
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height, unsigned int element) {
+CUresult cuMemAllocPitch_v2(CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
+                            unsigned int element) {
     if (width == 0 || height == 0 || (element != 4 && element != 8 && element != 16)) return CUDA_ERROR_INVALID_VALUE;
     const std::size_t row = (width + 511) / 512 * 512;
     if (row < width || height > SIZE_MAX / row) return CUDA_ERROR_INVALID_VALUE;
@@ -28,7 +29,8 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     return device != nullptr ? device->memory->free(address) : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Stream-ordered allocation: memory is there at once, which no stream order forbids; freed memory waits for all work anyway.
+// Stream-ordered allocation: memory is there at once, which no stream order forbids; freed memory waits for all work
+// anyway.
 CUresult cuMemAllocAsync(CUdeviceptr* address, std::size_t bytes, CUstream handle) {
     Context* context;
     if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;

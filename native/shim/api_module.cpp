@@ -22,7 +22,8 @@ CUresult find_module(CUmodule handle, Module** module) {
 
 }  // namespace
 
-CUresult cuModuleLoadDataEx(CUmodule* handle, const void* image, unsigned int count, CUjit_option* options, void** values) {
+CUresult cuModuleLoadDataEx(CUmodule* handle, const void* image, unsigned int count, CUjit_option* options,
+                            void** values) {
     Context* context;
     if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;
     if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -30,15 +31,20 @@ CUresult cuModuleLoadDataEx(CUmodule* handle, const void* image, unsigned int co
     if (!inspected) return CUDA_ERROR_INVALID_IMAGE;
     JitRequest jit(count, options, values);
     std::shared_ptr<Module> module;
-    if (const CUresult loaded = load_module(*context, hash_image(*inspected), jit, &module); loaded != CUDA_SUCCESS) return loaded;
+    if (const CUresult loaded = load_module(*context, hash_image(*inspected), jit, &module); loaded != CUDA_SUCCESS)
+        return loaded;
     module->handle = Runtime::get()->modules.insert(module);
     *handle = reinterpret_cast<CUmodule>(module->handle);
     return module->handle != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuModuleLoadData(CUmodule* handle, const void* image) { return cuModuleLoadDataEx(handle, image, 0, nullptr, nullptr); }
+CUresult cuModuleLoadData(CUmodule* handle, const void* image) {
+    return cuModuleLoadDataEx(handle, image, 0, nullptr, nullptr);
+}
 
-CUresult cuModuleLoadFatBinary(CUmodule* handle, const void* image) { return cuModuleLoadDataEx(handle, image, 0, nullptr, nullptr); }
+CUresult cuModuleLoadFatBinary(CUmodule* handle, const void* image) {
+    return cuModuleLoadDataEx(handle, image, 0, nullptr, nullptr);
+}
 
 CUresult cuModuleLoad(CUmodule* handle, const char* path) {
     std::vector<char> bytes;
@@ -81,7 +87,8 @@ CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule handle) {
 CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned int count, CUmodule handle) {
     Module* module;
     if (const CUresult result = find_module(handle, &module); result != CUDA_SUCCESS) return result;
-    for (unsigned int i = 0; i < count && i < module->functions.size(); ++i) functions[i] = function_handle(*module->functions[i]);
+    for (unsigned int i = 0; i < count && i < module->functions.size(); ++i)
+        functions[i] = function_handle(*module->functions[i]);
     return CUDA_SUCCESS;
 }
 

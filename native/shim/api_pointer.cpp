@@ -1,4 +1,5 @@
-// Pointer attributes, from the shim's own tables: device memory of the window, globals of modules, page-locked host memory.
+// Pointer attributes, from the shim's own tables: device memory of the window, globals of modules, page-locked host
+// memory.
 #include "gen/shim_api.h"
 #include "shim/device_range.h"
 #include "shim/submit.h"
@@ -31,7 +32,8 @@ CUresult put(void* data, T value) {
 CUresult answer(const Pointed& pointed, CUpointer_attribute attribute, CUdeviceptr address, void* data) {
     switch (attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
-            return put<CUcontext>(data, pointed.context != nullptr ? reinterpret_cast<CUcontext>(pointed.context->handle) : nullptr);
+            return put<CUcontext>(
+                data, pointed.context != nullptr ? reinterpret_cast<CUcontext>(pointed.context->handle) : nullptr);
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
             return put<unsigned>(data, pointed.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
@@ -74,7 +76,8 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
     const Pointed pointed = look_up(address);
     for (unsigned int i = 0; i < count; ++i) {
         if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
-        if ((pointed.device || pointed.host) && answer(pointed, attributes[i], address, data[i]) == CUDA_SUCCESS) continue;
+        if ((pointed.device || pointed.host) && answer(pointed, attributes[i], address, data[i]) == CUDA_SUCCESS)
+            continue;
         switch (attributes[i]) {
             case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
             case CU_POINTER_ATTRIBUTE_IS_MANAGED:

@@ -30,7 +30,8 @@ CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned int flags, int pr
     const wire::DeviceInfo& info = context->device->info;
     priority = std::min(std::max(priority, info.stream_priority_greatest), info.stream_priority_least);
     std::shared_ptr<Stream> stream;
-    if (const CUresult result = Runtime::get()->open_stream(*context, flags, priority, &stream); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = Runtime::get()->open_stream(*context, flags, priority, &stream); result != CUDA_SUCCESS)
+        return result;
     *handle = reinterpret_cast<CUstream>(stream->handle);
     return CUDA_SUCCESS;
 }
@@ -61,7 +62,8 @@ CUresult cuStreamQuery(CUstream handle) {
     runtime.session().drain();
     if (const CUresult error = take_error(*stream->context); error != CUDA_SUCCESS) return error;
     if (is_known_idle(*stream)) return CUDA_SUCCESS;
-    const bool watched = stream->number != 0 && stream->watch.load() != 0 && stream->watched_work.load() >= stream->last_work.load();
+    const bool watched =
+        stream->number != 0 && stream->watch.load() != 0 && stream->watched_work.load() >= stream->last_work.load();
     if (watched) return CUDA_ERROR_NOT_READY;
     const std::uint32_t watch = runtime.next_number();
     const Reply reply = submit_and_wait<wire::StreamQuery>(*stream, 0, [&](auto& frame, std::byte*) {
@@ -144,13 +146,14 @@ CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, 
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
     static thread_local CUstreamCaptureMode t_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    if (*mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    if (*mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
     std::swap(t_mode, *mode);
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph*, const CUgraphNode**,
-                                   std::size_t* count) {
+CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph*,
+                                   const CUgraphNode**, std::size_t* count) {
     const CUresult result = cuStreamIsCapturing(handle, status);
     if (result == CUDA_SUCCESS && id != nullptr) *id = 0;
     if (result == CUDA_SUCCESS && count != nullptr) *count = 0;

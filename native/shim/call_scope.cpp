@@ -21,7 +21,8 @@ thread_local std::int64_t t_waited_ns = 0;
 thread_local int t_depth = 0;
 
 std::int64_t now_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 }  // namespace
@@ -61,12 +62,15 @@ void CallScope::end_trace(CUresult result) {
     --t_depth;
     const std::int64_t end_ns = now_ns();
     char line[256];
-    const int length = std::snprintf(
-        line, sizeof line,
-        "{\"call\":\"%s\",\"pid\":%d,\"thread\":%ld,\"start_us\":%.3f,\"duration_us\":%.3f,\"wait_us\":%.3f,\"result\":%d}\n",
-        call_name(call_), static_cast<int>(::getpid()), ::syscall(SYS_gettid), static_cast<double>(start_ns_ - g_trace_zero_ns) / 1e3,
-        static_cast<double>(end_ns - start_ns_) / 1e3, static_cast<double>(t_waited_ns) / 1e3, static_cast<int>(result));
-    if (length > 0) [[maybe_unused]] const ssize_t written = ::write(g_trace_descriptor, line, static_cast<std::size_t>(length));
+    const int length = std::snprintf(line, sizeof line,
+                                     "{\"call\":\"%s\",\"pid\":%d,\"thread\":%ld,\"start_us\":%.3f,\"duration_us\":%."
+                                     "3f,\"wait_us\":%.3f,\"result\":%d}\n",
+                                     call_name(call_), static_cast<int>(::getpid()), ::syscall(SYS_gettid),
+                                     static_cast<double>(start_ns_ - g_trace_zero_ns) / 1e3,
+                                     static_cast<double>(end_ns - start_ns_) / 1e3,
+                                     static_cast<double>(t_waited_ns) / 1e3, static_cast<int>(result));
+    if (length > 0) [[maybe_unused]]
+        const ssize_t written = ::write(g_trace_descriptor, line, static_cast<std::size_t>(length));
 }
 
 }  // namespace weft::shim

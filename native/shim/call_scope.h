@@ -18,12 +18,15 @@ extern bool g_tracing;
 class CallScope {
   public:
     explicit CallScope(CallId call) : call_(call), errno_(errno) {
-        if (g_stats != nullptr) [[unlikely]] g_stats->calls.fetch_add(1, std::memory_order_relaxed);
-        if (g_tracing) [[unlikely]] start_trace();
+        if (g_stats != nullptr) [[unlikely]]
+            g_stats->calls.fetch_add(1, std::memory_order_relaxed);
+        if (g_tracing) [[unlikely]]
+            start_trace();
     }
     CallScope(const CallScope&) = delete;
     CUresult finish(CUresult result) {
-        if (g_tracing) [[unlikely]] end_trace(result);
+        if (g_tracing) [[unlikely]]
+            end_trace(result);
         errno = errno_;
         return result;
     }

@@ -40,7 +40,8 @@ Status unreachable(const std::string& server, const std::string& why) {
     return Status::error(ErrorCode::unavailable, "cannot reach the GPU server " + server + ": " + why);
 }
 
-Result<UniqueFd> connect_address(const sockaddr* address, socklen_t size, const std::string& server, Clock::time_point deadline) {
+Result<UniqueFd> connect_address(const sockaddr* address, socklen_t size, const std::string& server,
+                                 Clock::time_point deadline) {
     UniqueFd fd(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd) return unreachable(server, std::strerror(errno));
     int result;
@@ -78,8 +79,10 @@ Result<UniqueFd> connect_tcp(const std::string& server, Clock::time_point deadli
     UniqueFd connected;
     for (addrinfo* one = found; one != nullptr && !connected; one = one->ai_next) {
         auto attempt = connect_address(one->ai_addr, one->ai_addrlen, server, deadline);
-        if (attempt) connected = std::move(*attempt);
-        else failure = attempt.take_status();
+        if (attempt)
+            connected = std::move(*attempt);
+        else
+            failure = attempt.take_status();
     }
     ::freeaddrinfo(found);
     if (!connected) return failure;
@@ -121,7 +124,8 @@ bool receive_all(int fd, void* data, std::size_t size, Clock::time_point deadlin
 // Shows the secret of the lease; an error says why the server refused.
 Status introduce(int fd, const Settings& settings, const std::string& server, Clock::time_point deadline) {
     const wire::PathCode path = settings.shared_memory ? wire::PathCode::shm : wire::PathCode::tcp;
-    const wire::Preamble preamble = wire::make_preamble(settings.secret, static_cast<std::uint32_t>(::getpid()), path, 0);
+    const wire::Preamble preamble =
+        wire::make_preamble(settings.secret, static_cast<std::uint32_t>(::getpid()), path, 0);
     wire::PreambleReply reply;
     if (!send_all(fd, &preamble, sizeof preamble, deadline) || !receive_all(fd, &reply, sizeof reply, deadline))
         return unreachable(server, "it closed the connection or gave no answer in time");
@@ -136,7 +140,8 @@ Result<std::unique_ptr<transport::Channel>> connect_to_server(const Settings& se
     const auto timeout = std::chrono::milliseconds(static_cast<std::int64_t>(settings.timeout_s * 1000));
     const auto deadline = Clock::now() + timeout;
     const std::string server = settings.shared_memory ? "@" + settings.server_socket : settings.server_address;
-    auto socket = settings.shared_memory ? connect_unix(settings.server_socket, deadline) : connect_tcp(server, deadline);
+    auto socket =
+        settings.shared_memory ? connect_unix(settings.server_socket, deadline) : connect_tcp(server, deadline);
     if (!socket) return socket.take_status();
     if (Status introduced = introduce(socket->get(), settings, server, deadline); !introduced) return introduced;
     transport::ChannelOptions options;

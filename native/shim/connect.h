@@ -1,5 +1,5 @@
-// From the environment to a channel: connects to the server, shows the secret of the lease, opens shm or tcp on the socket.
-// Bounded by WEFT_TIMEOUT_S; every failure is one line that names the server and the reason.
+// From the environment to a channel: connects to the server, shows the secret of the lease, opens shm or tcp on the
+// socket. Bounded by WEFT_TIMEOUT_S; every failure is one line that names the server and the reason.
 #pragma once
 
 #include <memory>

@@ -20,16 +20,16 @@ CUresult send_now(Stream& stream, CUdeviceptr destination, const std::byte* sour
     const std::uint64_t piece = Runtime::get()->session().payload_piece_bytes();
     for (std::uint64_t offset = 0; offset < size_bytes; offset += piece) {
         const std::uint64_t size = std::min(piece, size_bytes - offset);
-        const CUresult sent =
-            submit_payload<wire::CopyH2d>(stream, {source + offset, size}, [&](auto& frame) { frame.destination = destination + offset; });
+        const CUresult sent = submit_payload<wire::CopyH2d>(
+            stream, {source + offset, size}, [&](auto& frame) { frame.destination = destination + offset; });
         if (sent != CUDA_SUCCESS) return sent;
     }
     return CUDA_SUCCESS;
 }
 
 // The executor reads the shared segment by itself.
-CUresult send_in_place(Stream& stream, CUdeviceptr destination, const HostRange& range, const void* source, std::uint64_t size_bytes,
-                       CopyMode mode) {
+CUresult send_in_place(Stream& stream, CUdeviceptr destination, const HostRange& range, const void* source,
+                       std::uint64_t size_bytes, CopyMode mode) {
     const auto fill = [&](wire::CopyH2dSegment& frame, std::byte*) {
         frame.destination = destination;
         frame.size_bytes = size_bytes;
@@ -50,8 +50,8 @@ CUresult send_when_asked(Stream& stream, CUdeviceptr destination, const void* so
     });
 }
 
-CUresult receive_in_place(Stream& stream, const HostRange& range, void* destination, CUdeviceptr source, std::uint64_t size_bytes,
-                          CopyMode mode) {
+CUresult receive_in_place(Stream& stream, const HostRange& range, void* destination, CUdeviceptr source,
+                          std::uint64_t size_bytes, CopyMode mode) {
     const auto fill = [&](wire::CopyD2hSegment& frame, std::byte*) {
         frame.source = source;
         frame.size_bytes = size_bytes;
@@ -64,7 +64,8 @@ CUresult receive_in_place(Stream& stream, const HostRange& range, void* destinat
 
 }  // namespace
 
-CUresult copy_to_device(Stream& stream, CUdeviceptr destination, const void* source, std::uint64_t size_bytes, CopyMode mode) {
+CUresult copy_to_device(Stream& stream, CUdeviceptr destination, const void* source, std::uint64_t size_bytes,
+                        CopyMode mode) {
     if (size_bytes == 0) return CUDA_SUCCESS;
     Runtime& runtime = *Runtime::get();
     const auto* bytes = static_cast<const std::byte*>(source);
@@ -79,14 +80,16 @@ CUresult copy_to_device(Stream& stream, CUdeviceptr destination, const void* sou
     return send_now(stream, destination, bytes, size_bytes);
 }
 
-CUresult copy_from_device(Stream& stream, void* destination, CUdeviceptr source, std::uint64_t size_bytes, CopyMode mode) {
+CUresult copy_from_device(Stream& stream, void* destination, CUdeviceptr source, std::uint64_t size_bytes,
+                          CopyMode mode) {
     if (size_bytes == 0) return CUDA_SUCCESS;
     Runtime& runtime = *Runtime::get();
     Session& session = runtime.session();
     const auto range = runtime.host_memory().find(destination, size_bytes);
     if (range && range->segment != 0) return receive_in_place(stream, *range, destination, source, size_bytes, mode);
     const bool in_background = mode == CopyMode::asynchronous && range.has_value();
-    const std::uint32_t transfer = session.transfers().open({static_cast<std::byte*>(destination), size_bytes}, in_background);
+    const std::uint32_t transfer =
+        session.transfers().open({static_cast<std::byte*>(destination), size_bytes}, in_background);
     const auto fill = [&](wire::CopyD2h& frame, std::byte*) {
         frame.source = source;
         frame.size_bytes = size_bytes;

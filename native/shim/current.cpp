@@ -18,7 +18,8 @@ struct ThreadStack {
 };
 thread_local ThreadStack t_stack{};
 
-// The calling thread's default streams, one per context it used them in. Freed by the key's destructor when the thread ends.
+// The calling thread's default streams, one per context it used them in. Freed by the key's destructor when the thread
+// ends.
 struct ThreadStreams {
     static constexpr int kMax = 64;
     int count;
@@ -31,7 +32,8 @@ void end_thread_streams(void* data) {
     auto* streams = static_cast<ThreadStreams*>(data);
     Runtime* runtime = Runtime::get();
     for (int i = 0; runtime != nullptr && i < streams->count; ++i)
-        if (Stream* stream = runtime->streams.find(streams->streams[static_cast<std::size_t>(i)])) runtime->close_stream(*stream);
+        if (Stream* stream = runtime->streams.find(streams->streams[static_cast<std::size_t>(i)]))
+            runtime->close_stream(*stream);
     std::free(data);
 }
 
@@ -58,7 +60,8 @@ CUresult per_thread_stream(Context& context, Stream** stream) {
     }
     if (mine->count == ThreadStreams::kMax) mine->count = 0;  // long gone contexts: start over
     std::shared_ptr<Stream> made;
-    if (const CUresult opened = runtime.open_stream(context, CU_STREAM_DEFAULT, 0, &made); opened != CUDA_SUCCESS) return opened;
+    if (const CUresult opened = runtime.open_stream(context, CU_STREAM_DEFAULT, 0, &made); opened != CUDA_SUCCESS)
+        return opened;
     mine->contexts[static_cast<std::size_t>(mine->count)] = context.number;
     mine->streams[static_cast<std::size_t>(mine->count++)] = made->handle;
     *stream = made.get();
@@ -67,7 +70,9 @@ CUresult per_thread_stream(Context& context, Stream** stream) {
 
 }  // namespace
 
-Context* current_context() { return t_stack.depth > 0 ? t_stack.contexts[static_cast<std::size_t>(t_stack.depth - 1)] : nullptr; }
+Context* current_context() {
+    return t_stack.depth > 0 ? t_stack.contexts[static_cast<std::size_t>(t_stack.depth - 1)] : nullptr;
+}
 
 void set_current_context(Context* context) {
     if (context == nullptr) {
@@ -84,13 +89,17 @@ CUresult push_context(Context* context) {
     return CUDA_SUCCESS;
 }
 
-Context* pop_context() { return t_stack.depth > 0 ? t_stack.contexts[static_cast<std::size_t>(--t_stack.depth)] : nullptr; }
+Context* pop_context() {
+    return t_stack.depth > 0 ? t_stack.contexts[static_cast<std::size_t>(--t_stack.depth)] : nullptr;
+}
 
 CUresult usable_context(Context** context) {
     *context = current_context();
     if (*context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (Runtime::get()->session().is_lost()) [[unlikely]] return Session::kLost;
-    if (!(*context)->active.load(std::memory_order_relaxed)) [[unlikely]] return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (Runtime::get()->session().is_lost()) [[unlikely]]
+        return Session::kLost;
+    if (!(*context)->active.load(std::memory_order_relaxed)) [[unlikely]]
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return take_error(**context);
 }
 

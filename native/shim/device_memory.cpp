@@ -1,5 +1,5 @@
-// Order of attempts in allocate: free space, space whose fence has passed, growth up to the cap, waiting for freed space,
-// giving back idle extents and growing elsewhere (against fragmentation), then OUT_OF_MEMORY.
+// Order of attempts in allocate: free space, space whose fence has passed, growth up to the cap, waiting for freed
+// space, giving back idle extents and growing elsewhere (against fragmentation), then OUT_OF_MEMORY.
 #include "shim/device_memory.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value 
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(Session& session, Progress& progress, std::uint32_t device, Window window, std::uint64_t cap_bytes)
+DeviceMemory::DeviceMemory(Session& session, Progress& progress, std::uint32_t device, Window window,
+                           std::uint64_t cap_bytes)
     : session_(session),
       progress_(progress),
       device_(device),
@@ -125,7 +126,8 @@ void DeviceMemory::request_fence() {
 
 // The token is read with the append role held: no work with a smaller number can be sent later.
 CUresult DeviceMemory::send_fence() {
-    return session_.send<wire::Fence>(0, 0, [&](auto& frame, std::byte*) { frame.token = fence_sent_ = progress_.submitted(); });
+    return session_.send<wire::Fence>(
+        0, 0, [&](auto& frame, std::byte*) { frame.token = fence_sent_ = progress_.submitted(); });
 }
 
 bool DeviceMemory::wait_for_freed(std::unique_lock<std::mutex>& lock) {
@@ -154,7 +156,8 @@ CUresult DeviceMemory::grow(std::uint64_t size) {
     std::uint64_t extent = needed;
     if (at_frontier) {
         const std::uint64_t space = window_.base + window_.size_bytes - frontier_;
-        extent = std::max(needed, std::min({kGrowthBytes, room(), space / window_.granularity_bytes * window_.granularity_bytes}));
+        extent = std::max(
+            needed, std::min({kGrowthBytes, room(), space / window_.granularity_bytes * window_.granularity_bytes}));
     }
     CUresult mapped = CUDA_ERROR_OUT_OF_MEMORY;
     if (extent <= room()) {
@@ -172,8 +175,10 @@ CUresult DeviceMemory::grow(std::uint64_t size) {
         }
         return mapped;
     }
-    if (at_frontier) frontier_ += extent;
-    else (void)returned_.detach(*at);
+    if (at_frontier)
+        frontier_ += extent;
+    else
+        (void)returned_.detach(*at);
     extents_.emplace(*at, extent);
     mapped_bytes_ += extent;
     heap_.add(*at, extent);
@@ -195,8 +200,10 @@ bool DeviceMemory::unmap_idle_extents() {
             frame.size_bytes = s;
         });
         mapped_bytes_ -= size;
-        if (address + size == frontier_) frontier_ = address;
-        else returned_.add(address, size);
+        if (address + size == frontier_)
+            frontier_ = address;
+        else
+            returned_.add(address, size);
         extent = extents_.erase(extent);
         any = true;
     }

@@ -1,5 +1,5 @@
-// Device memory of one device as the program sees it: addresses are carved locally out of extents that the executor backs with
-// memory. Freed memory waits until the work that may still use it is complete. Thread-safe.
+// Device memory of one device as the program sees it: addresses are carved locally out of extents that the executor
+// backs with memory. Freed memory waits until the work that may still use it is complete. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ class DeviceMemory {
     bool owns(CUdeviceptr address) const { return address - window_.base < window_.size_bytes; }
     std::uint64_t cap_bytes() const { return cap_bytes_; }
     std::uint64_t free_bytes() const;
-    // Gives everything back that no allocation uses, for others who need memory of the same lease. False if there was nothing.
+    // Gives everything back that no allocation uses, for others who need memory of the same lease. False if there was
+    // nothing.
     bool trim();
     // Memory that modules take for their globals.
     void add_module_bytes(std::int64_t bytes);
@@ -64,13 +65,13 @@ class DeviceMemory {
     const std::uint64_t cap_bytes_;
     mutable std::mutex mutex_;
     RangeHeap heap_{512};
-    std::map<std::uint64_t, std::uint32_t> contexts_; // of live allocations, by address
-    RangeHeap returned_;                              // window space of unmapped extents
-    std::uint64_t frontier_;                          // window space never used starts here
-    std::map<std::uint64_t, std::uint64_t> extents_;  // mapped: address -> size
+    std::map<std::uint64_t, std::uint32_t> contexts_;  // of live allocations, by address
+    RangeHeap returned_;                               // window space of unmapped extents
+    std::uint64_t frontier_;                           // window space never used starts here
+    std::map<std::uint64_t, std::uint64_t> extents_;   // mapped: address -> size
     std::uint64_t mapped_bytes_ = 0;
     std::uint64_t module_bytes_ = 0;
-    std::deque<Freed> freed_;                         // by rising work
+    std::deque<Freed> freed_;  // by rising work
     std::uint64_t fence_sent_ = 0;
 };
 

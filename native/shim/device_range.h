@@ -17,7 +17,8 @@ struct DeviceRange {
 };
 
 std::optional<DeviceRange> find_device_range(CUdeviceptr address);
-// True if [address, address + size) lies in one piece of device memory. Errors of copies and memsets are found by this, locally.
+// True if [address, address + size) lies in one piece of device memory. Errors of copies and memsets are found by this,
+// locally.
 bool is_device_range(CUdeviceptr address, std::uint64_t size_bytes);
 
 }  // namespace weft::shim

@@ -1,5 +1,5 @@
-// Lines of the driver on the other side: they go to the callbacks that the program registered (cuLogsRegisterCallback), or to its
-// stderr while there is none. Thread-safe.
+// Lines of the driver on the other side: they go to the callbacks that the program registered (cuLogsRegisterCallback),
+// or to its stderr while there is none. Thread-safe.
 #pragma once
 
 #include <cstdint>

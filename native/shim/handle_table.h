@@ -1,5 +1,5 @@
-// Handles given to the program: tag(8) | generation(24) | index(32). Never a pointer, so a wrong handle is found, not followed.
-// find is lock-free; insert and remove take a lock. The table lives as long as the process.
+// Handles given to the program: tag(8) | generation(24) | index(32). Never a pointer, so a wrong handle is found, not
+// followed. find is lock-free; insert and remove take a lock. The table lives as long as the process.
 #pragma once
 
 #include <array>

@@ -13,7 +13,8 @@ TEST(HandleTable, FindsWhatIsAliveAndNothingElse) {
     Table table;
     const auto handle = table.insert(std::make_shared<int>(7));
     EXPECT_EQ(*table.find(handle), 7);
-    for (const std::uint64_t wrong : std::initializer_list<std::uint64_t>{0, 1, 2, handle + 1, handle ^ (std::uint64_t{1} << 40), UINT64_MAX})
+    for (const std::uint64_t wrong :
+         std::initializer_list<std::uint64_t>{0, 1, 2, handle + 1, handle ^ (std::uint64_t{1} << 40), UINT64_MAX})
         EXPECT_EQ(table.find(wrong), nullptr) << wrong;
     EXPECT_EQ(*table.remove(handle), 7);
     EXPECT_EQ(table.find(handle), nullptr);

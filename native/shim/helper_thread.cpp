@@ -1,5 +1,5 @@
-// Sleep and wake-up follow Dekker's pattern: the thread announces that it sleeps and looks once more; a poke happens after the
-// work is visible, so one of the two always sees the other.
+// Sleep and wake-up follow Dekker's pattern: the thread announces that it sleeps and looks once more; a poke happens
+// after the work is visible, so one of the two always sees the other.
 #include "shim/helper_thread.h"
 
 #include <linux/futex.h>
@@ -18,7 +18,8 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kSpin = std::chrono::microseconds(60);
 
 long futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value) {
-    return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(word), operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+    return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(word), operation | FUTEX_PRIVATE_FLAG, value, nullptr,
+                     nullptr, 0);
 }
 
 }  // namespace
@@ -65,8 +66,10 @@ void HelperThread::run() {
 bool HelperThread::spin() {
     auto idle_since = Clock::now();
     while (Clock::now() - idle_since < kSpin) {
-        if (turn_()) idle_since = Clock::now();
-        else sched_yield();
+        if (turn_())
+            idle_since = Clock::now();
+        else
+            sched_yield();
     }
     return false;
 }

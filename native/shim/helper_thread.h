@@ -1,5 +1,5 @@
-// The shim's one thread per session: runs `turn` while there is something to do, spins politely for a moment, then sleeps.
-// It blocks all signals. `poke` never sleeps and costs a system call only when the thread is asleep.
+// The shim's one thread per session: runs `turn` while there is something to do, spins politely for a moment, then
+// sleeps. It blocks all signals. `poke` never sleeps and costs a system call only when the thread is asleep.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// shm: small allocations share segments of 16 MiB, which stay; larger ones have a segment of their own, which goes with them.
+// shm: small allocations share segments of 16 MiB, which stay; larger ones have a segment of their own, which goes with
+// them.
 #include "shim/host_memory.h"
 
 #include <sys/mman.h>
@@ -86,13 +87,16 @@ CUresult HostMemory::free(void* address) {
     if (found == ranges_.end() || found->second.registered) return CUDA_ERROR_INVALID_VALUE;
     const HostRange range = found->second;
     ranges_.erase(found);
-    if (range.segment != 0) free_shared(range);
-    else ::munmap(address, round_up(range.size_bytes));
+    if (range.segment != 0)
+        free_shared(range);
+    else
+        ::munmap(address, round_up(range.size_bytes));
     return CUDA_SUCCESS;
 }
 
 void HostMemory::free_shared(const HostRange& range) {
-    const auto segment = std::find_if(segments_.begin(), segments_.end(), [&](const Segment& s) { return s.number == range.segment; });
+    const auto segment =
+        std::find_if(segments_.begin(), segments_.end(), [&](const Segment& s) { return s.number == range.segment; });
     if (segment->heap) {
         const auto size = segment->heap->detach(range.address);
         segment->heap->release(range.address, *size);
@@ -108,7 +112,8 @@ CUresult HostMemory::add(void* address, std::uint64_t size_bytes, unsigned flags
     HostRange range{reinterpret_cast<std::uint64_t>(address), size_bytes, flags, true, 0, 0, context};
     std::lock_guard lock(mutex_);
     auto next = ranges_.lower_bound(range.address);
-    if (next != ranges_.end() && next->first < range.address + size_bytes) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (next != ranges_.end() && next->first < range.address + size_bytes)
+        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     if (next != ranges_.begin()) {
         const HostRange& previous = std::prev(next)->second;
         if (previous.address + previous.size_bytes > range.address) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;

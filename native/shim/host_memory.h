@@ -1,4 +1,5 @@
-// Page-locked host memory: which ranges of this process are known to Weft, and in which shared segment they lie (shm). Thread-safe.
+// Page-locked host memory: which ranges of this process are known to Weft, and in which shared segment they lie (shm).
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,11 @@ class Session;
 struct HostRange {
     std::uint64_t address = 0;
     std::uint64_t size_bytes = 0;
-    unsigned flags = 0;          // as given to cuMemHostAlloc or cuMemHostRegister
-    bool registered = false;     // memory of the program, by cuMemHostRegister
-    std::uint32_t segment = 0;   // shm: number of the shared segment; 0: none
-    std::uint64_t offset = 0;    // of address in the segment
-    std::uint32_t context = 0;   // number of the context it was made in
+    unsigned flags = 0;         // as given to cuMemHostAlloc or cuMemHostRegister
+    bool registered = false;    // memory of the program, by cuMemHostRegister
+    std::uint32_t segment = 0;  // shm: number of the shared segment; 0: none
+    std::uint64_t offset = 0;   // of address in the segment
+    std::uint32_t context = 0;  // number of the context it was made in
 };
 
 class HostMemory {
@@ -30,7 +31,8 @@ class HostMemory {
     explicit HostMemory(Session& session) : session_(session) {}
 
     CUresult allocate(std::uint64_t size_bytes, unsigned flags, std::uint32_t context, void** address);
-    // INVALID_VALUE unless an allocation (registered: a registration) starts there. The caller has made sure that no work uses it.
+    // INVALID_VALUE unless an allocation (registered: a registration) starts there. The caller has made sure that no
+    // work uses it.
     CUresult free(void* address);
     CUresult add(void* address, std::uint64_t size_bytes, unsigned flags, std::uint32_t context);
     CUresult remove(void* address);

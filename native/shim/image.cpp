@@ -35,12 +35,14 @@ Result<Image> elf_image(const void* data) {
     Elf64_Ehdr header;
     std::memcpy(&header, data, sizeof header);
     if (header.e_ident[EI_CLASS] != ELFCLASS64) return bad("module image is ELF, but not 64-bit");
-    std::uint64_t end = std::max<std::uint64_t>(sizeof header, header.e_shoff + std::uint64_t{header.e_shnum} * header.e_shentsize);
+    std::uint64_t end =
+        std::max<std::uint64_t>(sizeof header, header.e_shoff + std::uint64_t{header.e_shnum} * header.e_shentsize);
     end = std::max<std::uint64_t>(end, header.e_phoff + std::uint64_t{header.e_phnum} * header.e_phentsize);
     if (end > kMaxImageBytes) return bad("module image is ELF with impossible headers");
     for (unsigned i = 0; i < header.e_shnum; ++i) {
         Elf64_Shdr section;
-        std::memcpy(&section, static_cast<const char*>(data) + header.e_shoff + std::uint64_t{i} * header.e_shentsize, sizeof section);
+        std::memcpy(&section, static_cast<const char*>(data) + header.e_shoff + std::uint64_t{i} * header.e_shentsize,
+                    sizeof section);
         if (section.sh_type != SHT_NOBITS) end = std::max<std::uint64_t>(end, section.sh_offset + section.sh_size);
     }
     return make(ImageKind::elf, data, end);
@@ -49,7 +51,8 @@ Result<Image> elf_image(const void* data) {
 Result<Image> fatbin_image(const void* data) {
     FatbinHeader header;
     std::memcpy(&header, data, sizeof header);
-    if (header.magic != kFatbinMagic || header.fat_bytes > kMaxImageBytes) return bad("module image is a damaged fat binary");
+    if (header.magic != kFatbinMagic || header.fat_bytes > kMaxImageBytes)
+        return bad("module image is a damaged fat binary");
     return make(ImageKind::fatbin, data, header.header_bytes + header.fat_bytes);
 }
 
@@ -67,7 +70,8 @@ Result<Image> inspect_image(const void* image) {
     // PTX may be shorter than four bytes: look at single bytes before words.
     const char* bytes = static_cast<const char*>(image);
     if (bytes[0] == '\x7f' && std::strncmp(bytes + 1, "ELF", 3) == 0) return elf_image(image);
-    if (!looks_like_text(bytes) || static_cast<unsigned char>(bytes[0]) == 0xb1 || static_cast<unsigned char>(bytes[0]) == 0x50) {
+    if (!looks_like_text(bytes) || static_cast<unsigned char>(bytes[0]) == 0xb1 ||
+        static_cast<unsigned char>(bytes[0]) == 0x50) {
         std::uint32_t magic = 0;
         if (bytes[0] != '\0') std::memcpy(&magic, image, sizeof magic);
         if (magic == kFatbinMagic) return fatbin_image(image);

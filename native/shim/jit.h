@@ -10,7 +10,8 @@ namespace weft::shim {
 
 class JitRequest {
   public:
-    // The arrays as the driver call got them; values are passed by value or by pointer as each option says (CUDA manual, CUjit_option).
+    // The arrays as the driver call got them; values are passed by value or by pointer as each option says (CUDA
+    // manual, CUjit_option).
     JitRequest(unsigned count, CUjit_option* options, void** values);
     const wire::JitOptions& forwarded() const { return forwarded_; }
     bool wants_error_log() const { return error_.buffer != nullptr; }

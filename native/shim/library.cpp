@@ -23,7 +23,8 @@ CUresult library_module(Library& library, Context& context, Module** module) {
     }
     JitRequest jit(0, nullptr, nullptr);
     std::shared_ptr<Module> loaded;
-    if (const CUresult result = load_module(context, library.image, jit, &loaded); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = load_module(context, library.image, jit, &loaded); result != CUDA_SUCCESS)
+        return result;
     *module = loaded.get();
     library.modules.emplace(context.number, std::move(loaded));
     return CUDA_SUCCESS;
@@ -31,7 +32,8 @@ CUresult library_module(Library& library, Context& context, Module** module) {
 
 CUresult kernel_function(Kernel& kernel, Context& context, Function** function) {
     Module* module;
-    if (const CUresult result = library_module(*kernel.library, context, &module); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = library_module(*kernel.library, context, &module); result != CUDA_SUCCESS)
+        return result;
     *function = find_function(*module, kernel.name.c_str());
     return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

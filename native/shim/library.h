@@ -1,4 +1,5 @@
-// Libraries and kernels: context-independent images. A library loads its module into a context when it is first used there.
+// Libraries and kernels: context-independent images. A library loads its module into a context when it is first used
+// there.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ struct Kernel {
     Library* library = nullptr;
     std::string name;
     std::uint64_t handle = 0;
-    std::vector<std::pair<std::pair<CUfunction_attribute, CUdevice>, int>> attributes;  // set by the program, under library->mutex
+    std::vector<std::pair<std::pair<CUfunction_attribute, CUdevice>, int>>
+        attributes;  // set by the program, under library->mutex
 };
 
 struct Library {

@@ -1,4 +1,5 @@
-// Lines for the person who runs the program: stderr, one line each, led by "weft: ". Never more than one write per line.
+// Lines for the person who runs the program: stderr, one line each, led by "weft: ". Never more than one write per
+// line.
 #pragma once
 
 #include <string_view>

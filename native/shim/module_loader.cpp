@@ -26,7 +26,8 @@ std::shared_ptr<Module> describe(Context& context, std::uint32_t number, wire::M
         function->info = &info;
         for (const wire::ParameterInfo& parameter : info.parameters)
             function->parameter_bytes = std::max(function->parameter_bytes, parameter.offset + parameter.size_bytes);
-        function->max_dynamic_shared_bytes = info.attributes.get(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES).value_or(48 * 1024);
+        function->max_dynamic_shared_bytes =
+            info.attributes.get(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES).value_or(48 * 1024);
         module->by_name.emplace(info.name, function.get());
         module->functions.push_back(std::move(function));
     }
@@ -34,15 +35,17 @@ std::shared_ptr<Module> describe(Context& context, std::uint32_t number, wire::M
     return module;
 }
 
-Reply request_load(Context& context, std::uint32_t number, const HashedImage& image, const std::vector<std::byte>& options) {
-    return Runtime::get()->session().call<wire::ModuleLoad>(context.number, options.size(), [&](auto& frame, std::byte* tail) {
-        frame.module = number;
-        frame.kind = static_cast<std::uint32_t>(image.image.kind);
-        frame.size_bytes = image.image.bytes.size();
-        std::memcpy(frame.hash.data(), image.hash.data(), image.hash.size());
-        std::memcpy(tail, options.data(), options.size());
-        (void)Runtime::get()->progress().next();
-    });
+Reply request_load(Context& context, std::uint32_t number, const HashedImage& image,
+                   const std::vector<std::byte>& options) {
+    return Runtime::get()->session().call<wire::ModuleLoad>(
+        context.number, options.size(), [&](auto& frame, std::byte* tail) {
+            frame.module = number;
+            frame.kind = static_cast<std::uint32_t>(image.image.kind);
+            frame.size_bytes = image.image.bytes.size();
+            std::memcpy(frame.hash.data(), image.hash.data(), image.hash.size());
+            std::memcpy(tail, options.data(), options.size());
+            (void)Runtime::get()->progress().next();
+        });
 }
 
 void tell_failure(CUresult status, const std::string& error_log) {
@@ -105,18 +108,22 @@ CUresult upload_image(const HashedImage& image) {
 
 CUresult load_module(Context& context, const HashedImage& image, JitRequest& jit, std::shared_ptr<Module>* module) {
     Runtime& runtime = *Runtime::get();
-    std::vector<std::shared_ptr<Module>> misplaced;  // kept until a try succeeds, so that the driver picks other addresses
+    std::vector<std::shared_ptr<Module>>
+        misplaced;  // kept until a try succeeds, so that the driver picks other addresses
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     for (int attempt = 0; attempt < kAddressTries; ++attempt) {
         result = try_load(context, image, jit, module);
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && context.device->memory->trim()) continue;  // its variables need memory of the lease
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && context.device->memory->trim())
+            continue;  // its variables need memory of the lease
         if (result != CUDA_SUCCESS || runtime.adopt_module(*module)) break;
         misplaced.push_back(std::move(*module));
         result = CUDA_ERROR_OUT_OF_MEMORY;
-        if (attempt + 1 == kAddressTries) log_line("a module's variables lie at addresses that this process uses itself; giving up");
+        if (attempt + 1 == kAddressTries)
+            log_line("a module's variables lie at addresses that this process uses itself; giving up");
     }
     for (const auto& gone : misplaced)
-        (void)runtime.session().send<wire::ModuleUnload>(context.number, 0, [&](auto& frame, std::byte*) { frame.module = gone->number; });
+        (void)runtime.session().send<wire::ModuleUnload>(context.number, 0,
+                                                         [&](auto& frame, std::byte*) { frame.module = gone->number; });
     if (result != CUDA_SUCCESS) return result;
     std::lock_guard lock(context.mutex);
     context.modules[(*module)->number] = *module;
@@ -137,7 +144,8 @@ void unload_module(Module& module) {
         }
     }
     if (!context.active) return;
-    (void)runtime.session().send<wire::ModuleUnload>(context.number, 0, [&](auto& frame, std::byte*) { frame.module = number; });
+    (void)runtime.session().send<wire::ModuleUnload>(context.number, 0,
+                                                     [&](auto& frame, std::byte*) { frame.module = number; });
 }
 
 Function* find_function(Module& module, const char* name) {

@@ -1,5 +1,5 @@
-// Loads a module image into a context: one wait when the server knows the image by its hash, two when it must be uploaded first.
-// Design note: docs/design/modules.md.
+// Loads a module image into a context: one wait when the server knows the image by its hash, two when it must be
+// uploaded first. Design note: docs/design/modules.md.
 #pragma once
 
 #include <memory>

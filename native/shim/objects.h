@@ -1,5 +1,6 @@
-// The CUDA objects that the shim keeps: devices, contexts, streams, events, modules, functions. Numbers name them on the wire.
-// Ownership: handle tables own what the program made; a context owns its modules and streams and takes them along when it dies.
+// The CUDA objects that the shim keeps: devices, contexts, streams, events, modules, functions. Numbers name them on
+// the wire. Ownership: handle tables own what the program made; a context owns its modules and streams and takes them
+// along when it dies.
 #pragma once
 
 #include <atomic>
@@ -43,7 +44,7 @@ struct Stream {
     // Numbers of the work that was last sent to this stream and last known to be complete.
     std::atomic<std::uint64_t> last_work{0};
     std::atomic<std::uint64_t> done_work{0};
-    std::atomic<std::uint32_t> watch{0};       // number of the last watch sent; 0: none
+    std::atomic<std::uint32_t> watch{0};  // number of the last watch sent; 0: none
     std::atomic<std::uint64_t> watched_work{0};
     std::uint64_t handle = 0;
 };
@@ -52,11 +53,11 @@ struct Event {
     std::uint32_t number = 0;
     Context* context = nullptr;
     unsigned flags = 0;
-    std::atomic<std::uint32_t> record{0};         // how often it was recorded
-    std::atomic<std::uint32_t> done_record{0};    // the newest record known to be complete
+    std::atomic<std::uint32_t> record{0};       // how often it was recorded
+    std::atomic<std::uint32_t> done_record{0};  // the newest record known to be complete
     std::atomic<std::uint32_t> watched_record{0};
-    std::atomic<std::uint64_t> work{0};           // work number of the newest record
-    std::atomic<std::uint32_t> stream{0};         // number of the stream of the newest record
+    std::atomic<std::uint64_t> work{0};    // work number of the newest record
+    std::atomic<std::uint32_t> stream{0};  // number of the stream of the newest record
 };
 
 struct Function {
@@ -75,7 +76,8 @@ struct Module {
     wire::ModuleReply description;
     std::vector<std::shared_ptr<Function>> functions;  // in the order of description.functions
     std::unordered_map<std::string_view, Function*> by_name;
-    std::vector<wire::AddressRange> reserved;  // address ranges of its globals, taken out of this process's address space
+    std::vector<wire::AddressRange>
+        reserved;  // address ranges of its globals, taken out of this process's address space
     std::uint64_t global_bytes = 0;
     std::uint64_t handle = 0;
 };
@@ -98,8 +100,10 @@ struct Context {
 
 // The error that a call of this context has to return, if any.
 inline CUresult take_error(Context& context) {
-    if (const int sticky = context.sticky.load(std::memory_order_relaxed); sticky != 0) [[unlikely]] return static_cast<CUresult>(sticky);
-    if (context.deferred.load(std::memory_order_relaxed) == 0) [[likely]] return CUDA_SUCCESS;
+    if (const int sticky = context.sticky.load(std::memory_order_relaxed); sticky != 0) [[unlikely]]
+        return static_cast<CUresult>(sticky);
+    if (context.deferred.load(std::memory_order_relaxed) == 0) [[likely]]
+        return CUDA_SUCCESS;
     return static_cast<CUresult>(context.deferred.exchange(0));
 }
 

@@ -9,7 +9,8 @@
 
 namespace weft::shim {
 
-CUresult ask_occupancy(Context& context, CUfunction handle, int threads, std::size_t dynamic_shared_bytes, unsigned flags, int* blocks) {
+CUresult ask_occupancy(Context& context, CUfunction handle, int threads, std::size_t dynamic_shared_bytes,
+                       unsigned flags, int* blocks) {
     Function* function;
     if (const CUresult result = resolve_function(handle, context, &function); result != CUDA_SUCCESS) return result;
     using Frame = wire::OccupancyMaxActiveBlocksPerMultiprocessorWithFlags;
@@ -29,8 +30,9 @@ CUresult ask_occupancy(Context& context, CUfunction handle, int threads, std::si
 namespace api {
 
 // The block size with the most threads on a multiprocessor; of equals the larger one.
-CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block_size, CUfunction handle, CUoccupancyB2DSize shared_for_block,
-                                                   std::size_t shared_bytes, int limit, unsigned int flags) {
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block_size, CUfunction handle,
+                                                   CUoccupancyB2DSize shared_for_block, std::size_t shared_bytes,
+                                                   int limit, unsigned int flags) {
     Context* context;
     if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;
     Function* function;
@@ -46,7 +48,9 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block_siz
         const int block = std::min(size, most);
         int blocks = 0;
         const std::size_t shared = shared_for_block != nullptr ? shared_for_block(block) : shared_bytes;
-        if (const CUresult result = ask_occupancy(*context, handle, block, shared, flags, &blocks); result != CUDA_SUCCESS) return result;
+        if (const CUresult result = ask_occupancy(*context, handle, block, shared, flags, &blocks);
+            result != CUDA_SUCCESS)
+            return result;
         if (blocks * block <= best_threads) continue;
         best_threads = blocks * block;
         best_block = block;
@@ -57,9 +61,10 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block_siz
     return CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block_size, CUfunction function, CUoccupancyB2DSize shared_for_block,
-                                          std::size_t shared_bytes, int limit) {
-    return cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, block_size, function, shared_for_block, shared_bytes, limit, 0);
+CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block_size, CUfunction function,
+                                          CUoccupancyB2DSize shared_for_block, std::size_t shared_bytes, int limit) {
+    return cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, block_size, function, shared_for_block, shared_bytes,
+                                                     limit, 0);
 }
 
 }  // namespace api

@@ -8,6 +8,7 @@
 namespace weft::shim {
 
 // Blocks of so many threads that fit a multiprocessor at once.
-CUresult ask_occupancy(Context& context, CUfunction function, int threads, std::size_t dynamic_shared_bytes, unsigned flags, int* blocks);
+CUresult ask_occupancy(Context& context, CUfunction function, int threads, std::size_t dynamic_shared_bytes,
+                       unsigned flags, int* blocks);
 
 }  // namespace weft::shim

@@ -12,7 +12,8 @@ CUresult read_file(const char* path, std::vector<char>* bytes) {
     const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
     if (!fd) return CUDA_ERROR_FILE_NOT_FOUND;
     struct stat status;
-    if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > (512 << 20)) return CUDA_ERROR_INVALID_VALUE;
+    if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > (512 << 20))
+        return CUDA_ERROR_INVALID_VALUE;
     bytes->assign(static_cast<std::size_t>(status.st_size) + 1, '\0');
     std::size_t done = 0;
     while (done + 1 < bytes->size()) {

@@ -1,4 +1,5 @@
-// Reads a module image or linker input from a file. FILE_NOT_FOUND, INVALID_VALUE for what is no readable file below 512 MiB.
+// Reads a module image or linker input from a file. FILE_NOT_FOUND, INVALID_VALUE for what is no readable file below
+// 512 MiB.
 #pragma once
 
 #include <vector>

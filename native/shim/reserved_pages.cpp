@@ -9,7 +9,8 @@ constexpr std::uint64_t kPage = 4096;
 
 bool reserve_page(std::uint64_t page) {
     void* wanted = reinterpret_cast<void*>(page * kPage);
-    void* got = ::mmap(wanted, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void* got =
+        ::mmap(wanted, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (got == wanted) return true;
     if (got != MAP_FAILED) ::munmap(got, kPage);
     return false;

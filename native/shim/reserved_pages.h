@@ -1,5 +1,5 @@
-// Address space of this process that is kept free because device memory lies there on the other side: pages, counted, since the
-// globals of two modules may share one. Not thread-safe.
+// Address space of this process that is kept free because device memory lies there on the other side: pages, counted,
+// since the globals of two modules may share one. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -25,12 +25,14 @@ std::atomic<int> g_start_result{-1};  // CUresult of the first cuInit; -1 before
 std::atomic<bool> g_forked{false};
 
 constexpr std::uint64_t kFirstWindow = 0x1000'0000'0000;  // 16 TiB: above heaps, below mmap areas on x86-64 and aarch64
-constexpr std::uint64_t kWindowStep = 0x0100'0000'0000;  // 1 TiB
+constexpr std::uint64_t kWindowStep = 0x0100'0000'0000;   // 1 TiB
 constexpr int kWindowTries = 16;
 constexpr std::uint64_t kWindowStride = kWindowStep;  // per device; the largest GPUs have a quarter of it
 
 // Address space for one device: room to place extents anew when the old places are fragmented.
-std::size_t window_bytes(std::uint64_t cap_bytes) { return std::min(kWindowStride, 2 * cap_bytes + (std::uint64_t{64} << 20)) >> 21 << 21; }
+std::size_t window_bytes(std::uint64_t cap_bytes) {
+    return std::min(kWindowStride, 2 * cap_bytes + (std::uint64_t{64} << 20)) >> 21 << 21;
+}
 
 std::string error_text(CUresult status) {
     const char* name = driver::error_name(status);
@@ -39,7 +41,8 @@ std::string error_text(CUresult status) {
 
 }  // namespace
 
-// ---------------------------------------------------------------------------------------------------------------- cuInit
+// ----------------------------------------------------------------------------------------------------------------
+// cuInit
 
 CUresult Runtime::absent() {
     const int result = g_start_result.load();
@@ -102,7 +105,8 @@ Status Runtime::connect() {
     return session_->start();
 }
 
-// HELLO carries the first proposal for the window and brings the description of everything; WINDOW carries further ones.
+// HELLO carries the first proposal for the window and brings the description of everything; WINDOW carries further
+// ones.
 CUresult Runtime::agree_on_window() {
     CUresult status = CUDA_SUCCESS;
     for (int attempt = 0; attempt < kWindowTries; ++attempt) {
@@ -114,7 +118,8 @@ CUresult Runtime::agree_on_window() {
         if (failure == EEXIST) continue;
         if (failure != 0) {
             log_line("cannot reserve " + std::to_string(window_bytes(hello_.devices[0].total_memory_bytes) >> 30) +
-                     " GiB of address space for device memory (" + std::strerror(failure) + "); raise the limit (ulimit -v unlimited)");
+                     " GiB of address space for device memory (" + std::strerror(failure) +
+                     "); raise the limit (ulimit -v unlimited)");
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
         make_devices(base);
@@ -122,8 +127,10 @@ CUresult Runtime::agree_on_window() {
         return CUDA_SUCCESS;
     }
     if (status == CUDA_ERROR_INVALID_ADDRESS_SPACE)
-        log_line("found no address range for device memory that is free here and on the server; if address space is limited (ulimit -v), "
-                 "raise the limit here or for the server");
+        log_line(
+            "found no address range for device memory that is free here and on the server; if address space is limited "
+            "(ulimit -v), "
+            "raise the limit here or for the server");
     else if (!session_->is_lost())
         log_line("the server " + session_->server() + " refused the session: " + error_text(status));
     return status;
@@ -150,20 +157,25 @@ CUresult Runtime::greet(std::uint64_t window_base) {
 }
 
 CUresult Runtime::propose_window(std::uint64_t window_base) {
-    return session_->call<wire::Window>(0, 0, [&](auto& frame, std::byte*) {
-        frame.window_base = window_base;
-        frame.window_stride_bytes = kWindowStride;
-    }).status;
+    return session_
+        ->call<wire::Window>(0, 0,
+                             [&](auto& frame, std::byte*) {
+                                 frame.window_base = window_base;
+                                 frame.window_stride_bytes = kWindowStride;
+                             })
+        .status;
 }
 
-// Takes the window of every device out of this process's address space, so that no host memory can ever lie there. 0 or an errno.
+// Takes the window of every device out of this process's address space, so that no host memory can ever lie there. 0 or
+// an errno.
 int Runtime::reserve_window(std::uint64_t base) {
     std::size_t device = 0;
     int failure = 0;
     for (; device < hello_.devices.size() && failure == 0; ++device) {
         void* wanted = reinterpret_cast<void*>(base + device * kWindowStride);
         const std::size_t size = window_bytes(hello_.devices[device].total_memory_bytes);
-        void* got = ::mmap(wanted, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        void* got =
+            ::mmap(wanted, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
         if (got == MAP_FAILED) {
             failure = errno;
             break;
@@ -176,7 +188,8 @@ int Runtime::reserve_window(std::uint64_t base) {
     }
     if (failure != 0)
         while (device-- > 0)
-            ::munmap(reinterpret_cast<void*>(base + device * kWindowStride), window_bytes(hello_.devices[device].total_memory_bytes));
+            ::munmap(reinterpret_cast<void*>(base + device * kWindowStride),
+                     window_bytes(hello_.devices[device].total_memory_bytes));
     return failure;
 }
 
@@ -200,8 +213,10 @@ void Runtime::describe_to_user() {
     if (g_stats == nullptr) return;
     if (g_stats->processes.fetch_add(1) != 0) return;
     const wire::DeviceInfo& info = devices_[0]->info;
-    std::snprintf(g_stats->device, sizeof g_stats->device, "%.*s", static_cast<int>(info.name.size()), info.name.data());
-    std::snprintf(g_stats->path, sizeof g_stats->path, "%s", std::string(transport::to_string(session_->channel().kind())).c_str());
+    std::snprintf(g_stats->device, sizeof g_stats->device, "%.*s", static_cast<int>(info.name.size()),
+                  info.name.data());
+    std::snprintf(g_stats->path, sizeof g_stats->path, "%s",
+                  std::string(transport::to_string(session_->channel().kind())).c_str());
 }
 
 Device* Runtime::device(int ordinal) {
@@ -216,7 +231,8 @@ Device* Runtime::device_of(CUdeviceptr address) {
     return devices_[index].get();
 }
 
-// ------------------------------------------------------------------------------------------------- what the program makes
+// ------------------------------------------------------------------------------------------------- what the program
+// makes
 
 CUresult Runtime::open_context(const std::shared_ptr<Context>& context) {
     context->number = next_number();
@@ -305,7 +321,8 @@ void Runtime::close_stream(Stream& stream) {
         streams_by_number_.erase(number);
     }
     if (!context.active) return;
-    (void)session_->send<wire::StreamDestroy>(context.number, 0, [&](auto& frame, std::byte*) { frame.stream = number; });
+    (void)session_->send<wire::StreamDestroy>(context.number, 0,
+                                              [&](auto& frame, std::byte*) { frame.stream = number; });
 }
 
 std::uint64_t Runtime::stream_done_work(Context& context, std::uint32_t number) {
@@ -339,7 +356,8 @@ void Runtime::close_event(std::uint64_t handle) {
         events_by_number_.erase(event->number);
     }
     if (!event->context->active) return;
-    (void)session_->send<wire::EventDestroy>(event->context->number, 0, [&](auto& frame, std::byte*) { frame.event = event->number; });
+    (void)session_->send<wire::EventDestroy>(event->context->number, 0,
+                                             [&](auto& frame, std::byte*) { frame.event = event->number; });
 }
 
 bool Runtime::adopt_module(const std::shared_ptr<Module>& module) {
@@ -356,7 +374,8 @@ bool Runtime::adopt_module(const std::shared_ptr<Module>& module) {
     Device* device = module->context->device;
     device->memory->add_module_bytes(static_cast<std::int64_t>(module->global_bytes));
     for (const wire::GlobalInfo& global : module->description.globals)
-        globals_[global.range.address] = {global.range.address, global.range.size_bytes, device, module->context->number};
+        globals_[global.range.address] = {global.range.address, global.range.size_bytes, device,
+                                          module->context->number};
     return true;
 }
 
@@ -385,12 +404,14 @@ CUresult Runtime::wait_for_everything() {
     session_->drain();
     if (progress_.is_idle()) return CUDA_SUCCESS;
     std::uint64_t token = 0;
-    const CUresult sent = session_->send<wire::Fence>(0, 0, [&](auto& frame, std::byte*) { frame.token = token = progress_.submitted(); });
+    const CUresult sent = session_->send<wire::Fence>(
+        0, 0, [&](auto& frame, std::byte*) { frame.token = token = progress_.submitted(); });
     if (sent != CUDA_SUCCESS) return sent;
     return session_->wait_until([&] { return progress_.done() >= token; }) ? CUDA_SUCCESS : Session::kLost;
 }
 
-// ------------------------------------------------------------------------------------------------------- inbound events
+// ------------------------------------------------------------------------------------------------------- inbound
+// events
 
 Stream* Runtime::stream_by_number(std::uint32_t context, std::uint32_t number) {
     if (number == 0) {
@@ -408,7 +429,8 @@ void Runtime::on_error(std::uint32_t number, CUresult status, bool sticky, std::
 
 void Runtime::on_event_done(std::uint32_t number, std::uint32_t record) {
     std::lock_guard lock(numbers_mutex_);
-    if (const auto found = events_by_number_.find(number); found != events_by_number_.end()) found->second->done_record.store(record);
+    if (const auto found = events_by_number_.find(number); found != events_by_number_.end())
+        found->second->done_record.store(record);
 }
 
 void Runtime::on_stream_done(std::uint32_t number, std::uint32_t watch) {
@@ -420,10 +442,12 @@ void Runtime::on_stream_done(std::uint32_t number, std::uint32_t watch) {
 void Runtime::on_fence_done(std::uint64_t token) {
     progress_.complete(token);
     // Work that failed never sends its bytes; what is still open up to here will not come any more.
-    if (const std::size_t closed = session_->transfers().close_up_to(token); closed != 0) session_->expected_arrived(closed);
+    if (const std::size_t closed = session_->transfers().close_up_to(token); closed != 0)
+        session_->expected_arrived(closed);
 }
 
-void Runtime::on_credit(std::uint32_t context, std::uint32_t number, std::uint32_t frames, std::uint64_t payload_bytes) {
+void Runtime::on_credit(std::uint32_t context, std::uint32_t number, std::uint32_t frames,
+                        std::uint64_t payload_bytes) {
     std::lock_guard lock(numbers_mutex_);
     if (Stream* stream = stream_by_number(context, number)) {
         stream->frames_out.fetch_sub(frames);
@@ -456,11 +480,12 @@ void Runtime::send_pull(std::uint32_t number) {
     const std::size_t piece = session_->payload_piece_bytes();
     for (std::uint64_t offset = 0; offset < pull.size_bytes; offset += piece) {
         const std::size_t size = std::min<std::uint64_t>(piece, pull.size_bytes - offset);
-        const CUresult sent = session_->send_payload<wire::PullData>(0, {pull.source + offset, size}, [&](auto& frame, std::byte*) {
-            frame.offset = offset;
-            frame.pull = number;
-            frame.size_bytes = static_cast<std::uint32_t>(size);
-        });
+        const CUresult sent =
+            session_->send_payload<wire::PullData>(0, {pull.source + offset, size}, [&](auto& frame, std::byte*) {
+                frame.offset = offset;
+                frame.pull = number;
+                frame.size_bytes = static_cast<std::uint32_t>(size);
+            });
         if (sent != CUDA_SUCCESS) break;
     }
     session_->expected_arrived();

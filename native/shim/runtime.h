@@ -1,5 +1,5 @@
-// The shim's state after cuInit: the session, the devices, and the tables of what the program made. Lives until the process ends;
-// nothing in it has a destructor that runs at exit.
+// The shim's state after cuInit: the session, the devices, and the tables of what the program made. Lives until the
+// process ends; nothing in it has a destructor that runs at exit.
 #pragma once
 
 #include <atomic>
@@ -53,7 +53,8 @@ class Runtime : public InboundEvents {
     CUresult open_context(const std::shared_ptr<Context>& context);
     // Ends the context and all that belongs to it.
     void close_context(Context& context, bool reset);
-    // A module that was loaded: its globals become known, its address ranges are reserved. False: a range is taken in this process.
+    // A module that was loaded: its globals become known, its address ranges are reserved. False: a range is taken in
+    // this process.
     bool adopt_module(const std::shared_ptr<Module>& module);
     // The global of some module that holds the address.
     std::optional<DeviceRange> find_global(CUdeviceptr address);
@@ -74,11 +75,13 @@ class Runtime : public InboundEvents {
     // True if this is the only context there is: its synchronisation covers all work.
     bool is_only_context() const { return open_contexts_.load() <= 1; }
 
-    void on_error(std::uint32_t context, CUresult status, bool sticky, std::uint16_t opcode, std::string_view text) override;
+    void on_error(std::uint32_t context, CUresult status, bool sticky, std::uint16_t opcode,
+                  std::string_view text) override;
     void on_event_done(std::uint32_t event, std::uint32_t record) override;
     void on_stream_done(std::uint32_t stream, std::uint32_t watch) override;
     void on_fence_done(std::uint64_t token) override;
-    void on_credit(std::uint32_t context, std::uint32_t stream, std::uint32_t frames, std::uint64_t payload_bytes) override;
+    void on_credit(std::uint32_t context, std::uint32_t stream, std::uint32_t frames,
+                   std::uint64_t payload_bytes) override;
     void on_pull(std::uint32_t pull) override;
 
   private:

@@ -1,4 +1,5 @@
-// Locks: append, flush and receive each guard one role of the channel; waiters_mutex_ is taken last and never held while sending.
+// Locks: append, flush and receive each guard one role of the channel; waiters_mutex_ is taken last and never held
+// while sending.
 #include "shim/session.h"
 
 #include <algorithm>
@@ -21,8 +22,8 @@ using wire::text_of;
 
 }  // namespace
 
-Session::Session(std::unique_ptr<transport::Channel> channel, InboundEvents& events, StatsPage* stats, Recorder* recorder,
-                 std::string server)
+Session::Session(std::unique_ptr<transport::Channel> channel, InboundEvents& events, StatsPage* stats,
+                 Recorder* recorder, std::string server)
     : channel_(std::move(channel)),
       events_(events),
       stats_(stats),
@@ -64,8 +65,8 @@ void Session::finish(std::byte* at, std::size_t size) {
     publish();
 }
 
-// tcp: a committed frame must leave soon. An awake helper sends it within microseconds; a sleeping one would take as long as a
-// wake-up, so the caller sends by itself, and wakes the helper when calls come in quick succession.
+// tcp: a committed frame must leave soon. An awake helper sends it within microseconds; a sleeping one would take as
+// long as a wake-up, so the caller sends by itself, and wakes the helper when calls come in quick succession.
 void Session::publish() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (helper_.is_awake() && !helper_leads_.load(std::memory_order_seq_cst)) return;
@@ -81,7 +82,8 @@ void Session::flush() {
     if (const Status flushed = channel_->flush(); !flushed) lose(flushed.text());
 }
 
-// The way out is full: push, receive (the peer may be waiting for that) and wait a moment. False when the session is over.
+// The way out is full: push, receive (the peer may be waiting for that) and wait a moment. False when the session is
+// over.
 bool Session::make_room() {
     flush();
     if (is_lost()) return false;
@@ -187,7 +189,8 @@ bool Session::lead(const std::function<bool()>& condition, bool writable) {
         if (receive_available()) continue;
         const bool unsent = channel_->has_unsent();
         if (unsent) flush();
-        if (const Status alive = channel_->wait(unsent || writable, Clock::now() + kPatience); !alive) lose(alive.text());
+        if (const Status alive = channel_->wait(unsent || writable, Clock::now() + kPatience); !alive)
+            lose(alive.text());
     }
     return !is_lost();
 }
@@ -232,7 +235,9 @@ bool Session::receive_available() {
     handle(*received);
     if (received->buffer) channel_->release_buffer(received->buffer);
     if (following_.load() > 0) {
-        { std::lock_guard lock(waiters_mutex_); }
+        {
+            std::lock_guard lock(waiters_mutex_);
+        }
         followers_.notify_all();
     }
     return true;
@@ -251,14 +256,17 @@ void Session::handle(const Received& received) {
         case wire::Data::kOpcode: return handle_data(received);
         case wire::Error::kOpcode:
             with.template operator()<wire::Error>([&](const auto& f, auto tail) {
-                events_.on_error(header.context, static_cast<CUresult>(f.status), f.sticky != 0, f.failed_opcode, text_of(tail));
+                events_.on_error(header.context, static_cast<CUresult>(f.status), f.sticky != 0, f.failed_opcode,
+                                 text_of(tail));
             });
             break;
         case wire::EventDone::kOpcode:
-            with.template operator()<wire::EventDone>([&](const auto& f, auto) { events_.on_event_done(f.event, f.record); });
+            with.template operator()<wire::EventDone>(
+                [&](const auto& f, auto) { events_.on_event_done(f.event, f.record); });
             break;
         case wire::StreamDone::kOpcode:
-            with.template operator()<wire::StreamDone>([&](const auto& f, auto) { events_.on_stream_done(f.stream, f.watch); });
+            with.template operator()<wire::StreamDone>(
+                [&](const auto& f, auto) { events_.on_stream_done(f.stream, f.watch); });
             break;
         case wire::FenceDone::kOpcode:
             with.template operator()<wire::FenceDone>([&](const auto& f, auto) { events_.on_fence_done(f.token); });
@@ -311,14 +319,16 @@ void Session::handle_data(const Received& received) {
     if (!view) return lose("the server sent malformed data");
     const bool has_payload = (header_of(received.frame).flags & wire::kFlagPayload) != 0;
     const std::span<const std::byte> bytes =
-        has_payload ? std::span<const std::byte>(received.payload) : view->tail.first(std::min<std::size_t>(view->tail.size(), view->fields.size_bytes));
+        has_payload ? std::span<const std::byte>(received.payload)
+                    : view->tail.first(std::min<std::size_t>(view->tail.size(), view->fields.size_bytes));
     const std::span<std::byte> destination = transfers_.place(view->fields.transfer, view->fields.offset, bytes.size());
     if (destination.data() == nullptr) return;
     if (destination.data() != bytes.data()) std::memcpy(destination.data(), bytes.data(), bytes.size());
     if (transfers_.landed(view->fields.transfer, bytes.size())) expected_arrived();
 }
 
-// ------------------------------------------------------------------------------------------------------------ the helper
+// ------------------------------------------------------------------------------------------------------------ the
+// helper
 
 void Session::expect_inbound() {
     expected_.fetch_add(1);
@@ -360,7 +370,8 @@ bool Session::help() {
     return true;
 }
 
-// --------------------------------------------------------------------------------------------------------------- the end
+// --------------------------------------------------------------------------------------------------------------- the
+// end
 
 void Session::lose(std::string_view reason) {
     if (lost_.exchange(true)) return;

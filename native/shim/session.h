@@ -1,6 +1,7 @@
 // One session: the ordered stream of frames between this process and its executor, seen from the program's threads.
-// Any thread may send and wait. Whoever waits receives for everybody (one leader at a time); a helper thread sends what callers
-// left behind and receives only while something is expected that nobody waits for. Design note: docs/design/shim.md.
+// Any thread may send and wait. Whoever waits receives for everybody (one leader at a time); a helper thread sends what
+// callers left behind and receives only while something is expected that nobody waits for. Design note:
+// docs/design/shim.md.
 #pragma once
 
 #include <atomic>
@@ -36,7 +37,8 @@ class Session {
     static constexpr CUresult kLost = CUDA_ERROR_DEVICE_UNAVAILABLE;
 
     // stats and recorder may be null; both outlive the session.
-    Session(std::unique_ptr<transport::Channel> channel, InboundEvents& events, StatsPage* stats, Recorder* recorder, std::string server);
+    Session(std::unique_ptr<transport::Channel> channel, InboundEvents& events, StatsPage* stats, Recorder* recorder,
+            std::string server);
     // Starts the helper thread.
     Status start();
 
@@ -69,7 +71,8 @@ class Session {
     // While something is expected that nobody waits for, the helper receives.
     void expect_inbound();
     void expected_arrived(std::size_t count = 1) { expected_.fetch_sub(static_cast<int>(count)); }
-    // Runs soon on the helper thread, which holds no lock then. For replies that the receiving thread must not send itself.
+    // Runs soon on the helper thread, which holds no lock then. For replies that the receiving thread must not send
+    // itself.
     void post(std::function<void()> job);
 
     std::size_t payload_piece_bytes() const { return channel_->payload_piece_bytes(); }
@@ -96,7 +99,8 @@ class Session {
     };
 
     template <typename Frame, typename Fill>
-    bool append(std::uint32_t context, std::uint32_t request, std::uint16_t flags, std::size_t tail_bytes, Fill&& fill) {
+    bool append(std::uint32_t context, std::uint32_t request, std::uint16_t flags, std::size_t tail_bytes,
+                Fill&& fill) {
         const std::size_t size = wire::encoded_size<Frame>(tail_bytes);
         std::byte* at = begin(size);
         if (at == nullptr) return false;

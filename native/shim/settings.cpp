@@ -28,7 +28,8 @@ bool parse_secret(const std::string& text, std::array<std::uint8_t, 32>* secret)
 }
 
 Status bad_variable(const char* name, const std::string& value) {
-    return Status::error(ErrorCode::invalid_argument, std::string(name) + "=" + value + " is not usable; start the program with `weft run`");
+    return Status::error(ErrorCode::invalid_argument,
+                         std::string(name) + "=" + value + " is not usable; start the program with `weft run`");
 }
 
 }  // namespace
@@ -40,9 +41,11 @@ Result<Settings> read_settings() {
     const std::string path = variable("WEFT_PATH");
     settings.shared_memory = path == "shm";
     if (path.empty() || (settings.shared_memory ? settings.server_socket : settings.server_address).empty())
-        return Status::error(ErrorCode::not_found, "no session in the environment; start the program with `weft run -- PROGRAM`");
+        return Status::error(ErrorCode::not_found,
+                             "no session in the environment; start the program with `weft run -- PROGRAM`");
     if (path != "shm" && path != "tcp") return bad_variable("WEFT_PATH", path);
-    if (!parse_secret(variable("WEFT_SESSION_SECRET"), &settings.secret)) return bad_variable("WEFT_SESSION_SECRET", "(hidden)");
+    if (!parse_secret(variable("WEFT_SESSION_SECRET"), &settings.secret))
+        return bad_variable("WEFT_SESSION_SECRET", "(hidden)");
     settings.stats_path = variable("WEFT_STATS");
     settings.trace_path = variable("WEFT_TRACE");
     settings.record_path = variable("WEFT_RECORD");

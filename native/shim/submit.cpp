@@ -12,8 +12,10 @@ constexpr std::uint64_t kMaxPayloadOut = 16u << 20;
 
 bool take_credit(Stream& stream, std::uint64_t payload_bytes) {
     const std::uint32_t frames = stream.frames_out.fetch_add(1, std::memory_order_relaxed) + 1;
-    const std::uint64_t payload = payload_bytes == 0 ? 0 : stream.payload_bytes_out.fetch_add(payload_bytes, std::memory_order_relaxed);
-    if (frames <= kMaxFramesOut / 2 && payload <= kMaxPayloadOut / 2) [[likely]] return true;
+    const std::uint64_t payload =
+        payload_bytes == 0 ? 0 : stream.payload_bytes_out.fetch_add(payload_bytes, std::memory_order_relaxed);
+    if (frames <= kMaxFramesOut / 2 && payload <= kMaxPayloadOut / 2) [[likely]]
+        return true;
     Session& session = Runtime::get()->session();
     if (frames % 64 == 0 || payload != 0) session.drain();
     const auto has_room = [&] {

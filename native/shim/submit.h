@@ -1,5 +1,6 @@
-// Sends frames that are ordered in a CUDA stream: takes credit first, so that a stream that does not advance on the GPU slows its
-// own sender and nobody else. Every frame with a stream field counts, waiting ones too (docs/design/call-path.md).
+// Sends frames that are ordered in a CUDA stream: takes credit first, so that a stream that does not advance on the GPU
+// slows its own sender and nobody else. Every frame with a stream field counts, waiting ones too
+// (docs/design/call-path.md).
 #pragma once
 
 #include "shim/current.h"
@@ -7,7 +8,8 @@
 
 namespace weft::shim {
 
-// Waits, receiving meanwhile, until the stream may have one more frame (and so many payload bytes) outstanding. False: session lost.
+// Waits, receiving meanwhile, until the stream may have one more frame (and so many payload bytes) outstanding. False:
+// session lost.
 bool take_credit(Stream& stream, std::uint64_t payload_bytes);
 
 template <typename Frame, typename Fill>

@@ -47,7 +47,8 @@ void Transfers::close(std::uint32_t transfer) {
 
 std::size_t Transfers::close_up_to(std::uint64_t work) {
     std::lock_guard lock(mutex_);
-    return std::erase_if(open_, [work](const auto& entry) { return entry.second.in_background && entry.second.work <= work; });
+    return std::erase_if(open_,
+                         [work](const auto& entry) { return entry.second.in_background && entry.second.work <= work; });
 }
 
 bool Transfers::overlaps(const void* address, std::uint64_t size) const {

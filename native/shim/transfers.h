@@ -1,5 +1,5 @@
-// Inbound transfers: where the bytes of DATA frames go. The executor names a transfer by number and offset, never an address,
-// so a wrong or hostile executor cannot write anywhere else. Thread-safe.
+// Inbound transfers: where the bytes of DATA frames go. The executor names a transfer by number and offset, never an
+// address, so a wrong or hostile executor cannot write anywhere else. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace weft::shim {
 
 class Transfers {
   public:
-    // Numbers rise and are never used twice. in_background: nobody waits for it; landed and close_up_to tell of these only.
+    // Numbers rise and are never used twice. in_background: nobody waits for it; landed and close_up_to tell of these
+    // only.
     std::uint32_t open(std::span<std::byte> destination, bool in_background);
     // The number of the work that it is part of; none before this.
     void belongs_to(std::uint32_t transfer, std::uint64_t work);

@@ -31,7 +31,8 @@ TEST(Transfers, EndsWithItsLastByte) {
 TEST(Transfers, FailedWorkClosesItsBackgroundTransfersOnly) {
     Transfers transfers;
     std::vector<std::byte> memory(8);
-    const auto early = transfers.open(memory, true), late = transfers.open(memory, true), unsent = transfers.open(memory, true);
+    const auto early = transfers.open(memory, true), late = transfers.open(memory, true),
+               unsent = transfers.open(memory, true);
     const auto waited_for = transfers.open(memory, false);
     transfers.belongs_to(early, 5);
     transfers.belongs_to(late, 9);
