@@ -43,13 +43,19 @@ std::string_view to_string(EndReason::Kind kind) {
 
 // A frame that waits for its turn: its bytes are copies of our own.
 struct Session::ParkedFrame : Parcel {
+    explicit ParkedFrame(std::size_t& session_total) : total(session_total) {}
+    ~ParkedFrame() override { total -= charged; }
+    // Counts its bytes in the session's total for as long as it lives.
+    void charge() { total += charged = frame.size() + payload_bytes + sizeof(ParkedFrame); }
+
+    std::size_t& total;
+    std::size_t charged = 0;
     wire::FrameHeader header;
     std::vector<std::byte> frame;
     std::shared_ptr<std::byte> memory;
     std::size_t payload_bytes = 0;
     StreamState* stream = nullptr;
     bool is_answered = false;
-    std::size_t bytes() const { return frame.size() + payload_bytes + sizeof(ParkedFrame); }
 };
 
 const Session::Entry* Session::entry_of(std::uint16_t opcode) {
@@ -337,7 +343,7 @@ void Session::submit_or_park(Arrival& arrival, const Entry& entry) {
 void Session::park(Arrival& arrival, ParkingQueue& queue, const FrameOrder& order) {
     const std::size_t limit = arrival.stream != nullptr ? kMaxParkedPerStream : kMaxLooseFrames;
     if (queue.size() >= limit) return void(bad_frame(arrival, "more frames of a stream than the client has credit for"));
-    auto parked = std::make_unique<ParkedFrame>();
+    auto parked = std::make_unique<ParkedFrame>(parked_bytes_);
     parked->header = arrival.header;
     parked->frame.assign(arrival.frame.begin(), arrival.frame.end());
     parked->stream = arrival.stream;
@@ -350,7 +356,7 @@ void Session::park(Arrival& arrival, ParkingQueue& queue, const FrameOrder& orde
         if (parked->memory == nullptr) return fail(EndReason::Kind::refused, "the executor is out of host memory");
         std::memcpy(parked->memory.get(), arrival.payload.data(), arrival.payload.size());
     }
-    parked_bytes_ += parked->bytes();
+    parked->charge();
     ++counters_.frames_parked;
     parking_.park(queue, order, std::move(parked));
 }
@@ -362,7 +368,6 @@ bool Session::pump_parked() {
 
 Outcome Session::run_parked(ParkingQueue&, Parcel& parcel) {
     auto& parked = static_cast<ParkedFrame&>(parcel);
-    parked_bytes_ -= parked.bytes();
     Arrival arrival;
     arrival.header = parked.header;
     arrival.frame = parked.frame;
@@ -374,6 +379,11 @@ Outcome Session::run_parked(ParkingQueue&, Parcel& parcel) {
     if (arrival.header.opcode == wire::MemUnmap::kOpcode) --parked_unmaps_;
     if (arrival.stream != nullptr) {
         arrival.context = &arrival.stream->context;
+        // The client went on with a stream that it had destroyed.
+        if (arrival.stream->is_dying) {
+            if (!arrival.is_answered) refuse(arrival, CUDA_ERROR_INVALID_HANDLE);
+            return Outcome::submitted;
+        }
     } else if (entry.needs_context) {
         arrival.context = find_context(arrival.header.context);
         if (arrival.context == nullptr) {

@@ -233,6 +233,7 @@ class Session : private CallResolver {
     bool advance_copies_out();
     bool advance_copy_out(CopyOut& copy);
     CUresult copy_out_piece(CopyOut& copy, transport::Buffer buffer, std::size_t size);
+    bool is_alive(const StreamState* stream, std::uint32_t context_number);
     void finish_copy_out(const CopyOut& copy, CUresult status);
     void report_copy_out(const wire::FrameHeader& header, CUresult status);
     void fail_copy_out(const CopyOut& copy, CUresult status);

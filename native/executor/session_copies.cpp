@@ -249,7 +249,8 @@ Outcome Session::on_copy_d2h(Arrival& arrival) {
         if (void* memory = direct_access(*copy.stream, copy.source, copy.size_bytes)) {
             outbox_.send_transfer(copy.header.context, copy.transfer, span_at(memory, copy.size_bytes), [this, copy] {
                 finish_copy_out(copy, CUDA_SUCCESS);
-                parking_.release(copy.stream->queue);
+                // A client that destroys a context it still copies from has taken the stream away.
+                if (is_alive(copy.stream, copy.header.context)) parking_.release(copy.stream->queue);
             });
             return Outcome::started;
         }
@@ -297,6 +298,12 @@ Outcome Session::copy_out_small(Arrival& arrival, const CopyOut& copy) {
         to_wake_.push_back(&stream);
     }
     return Outcome::submitted;
+}
+
+bool Session::is_alive(const StreamState* stream, std::uint32_t context_number) {
+    const ContextState* context = find_context(context_number);
+    if (context == nullptr) return false;
+    return context->legacy.get() == stream || std::find(context->streams.begin(), context->streams.end(), stream) != context->streams.end();
 }
 
 // Tells the client that a waited-for copy has ended; its DATA is queued already.

@@ -240,6 +240,8 @@ void Session::drop_streams(ContextState& context) {
     const auto is_of_context = [&](const StreamState* stream) { return &stream->context == &context; };
     std::erase_if(looked_at_, is_of_context);
     std::erase_if(to_wake_, is_of_context);
+    std::erase_if(copies_out_, [&](const CopyOut& copy) { return is_of_context(copy.stream); });
+    std::erase_if(pulls_, [&](const auto& pull) { return is_of_context(pull.second.stream); });
     std::erase_if(dying_, [&](const auto& stream) { return is_of_context(stream.get()); });
     parking_.clear(context.legacy->queue);
     for (StreamState* stream : context.streams) {
@@ -283,6 +285,8 @@ void Session::release_everything() {
         (void)driver_.cuCtxSynchronize();
     }
     completion_.clear();
+    copies_out_.clear();
+    pulls_.clear();
     for (const auto& context : ending_) release_context(*context);
     ending_.clear();
     if (!is_greeted_) return;

@@ -42,7 +42,7 @@ bool Session::look_at_streams(Completion::Time now) {
         if (const CUresult result = stream.in_flight.look(); result != CUDA_SUCCESS) report(stream.context, result, 0);
         any |= stream.in_flight.outstanding() != before;
         if (!stream.in_flight.is_full()) parking_.set_full(stream.queue, false);
-        if (stream.queue.is_full() || stream.in_flight.holds_memory() || (stream.is_dying && stream.in_flight.has_markers())) {
+        if (stream.queue.is_full() || stream.in_flight.holds_memory() || (stream.is_dying && (stream.in_flight.has_markers() || !stream.queue.is_empty()))) {
             ++i;
             continue;
         }
@@ -162,9 +162,10 @@ Outcome Session::on_stream_destroy(Arrival& arrival) {
     std::erase(stream.context.streams, &stream);
     std::erase(to_wake_, &stream);
     std::unique_ptr<StreamState> owned = streams_.remove(stream.number);
+    parking_.set_full(stream.queue, false);
+    stream.is_dying = true;
     // The parking queue is in use until this frame is done, and buffers until the work is.
-    if (stream.in_flight.has_markers()) {
-        stream.is_dying = true;
+    if (stream.in_flight.has_markers() || !stream.queue.is_empty()) {
         if (!stream.is_looked_at) look_at(stream);
         dying_.push_back(std::move(owned));
     } else {
