@@ -63,7 +63,9 @@ const Session::Entry* Session::entry_of(std::uint16_t opcode) {
     using O = wire::Opcode;
     static const std::array<Entry, wire::kLastOpcode + 1> table = [] {
         std::array<Entry, wire::kLastOpcode + 1> t{};
-        const auto set = [&](O op, Run run, When when, bool needs_context) { t[static_cast<std::size_t>(op)] = {run, when, needs_context}; };
+        const auto set = [&](O op, Run run, When when, bool needs_context) {
+            t[static_cast<std::size_t>(op)] = {run, when, needs_context};
+        };
         set(O::Hello, &S::on_hello, When::at_once, false);
         set(O::Window, &S::on_window, When::at_once, false);
         set(O::Goodbye, &S::on_goodbye, When::at_once, false);
@@ -125,7 +127,8 @@ Session::~Session() {
     channel_.set_placer(nullptr);
     waker_->retire();
     helper_->finish_all();
-    if (log_handle_ != nullptr && driver_.cuLogsUnregisterCallback != nullptr) driver_.cuLogsUnregisterCallback(log_handle_);
+    if (log_handle_ != nullptr && driver_.cuLogsUnregisterCallback != nullptr)
+        driver_.cuLogsUnregisterCallback(log_handle_);
     release_everything();
 }
 
@@ -271,8 +274,8 @@ void Session::handle(const transport::Received& received) {
 void Session::accept(Arrival& arrival, const wire::FrameInfo& info) {
     const Entry* entry = entry_of(arrival.header.opcode);
     if (entry == nullptr) return void(bad_frame(arrival, "no such call"));
-    if (!is_greeted_ && arrival.header.opcode != wire::Hello::kOpcode && arrival.header.opcode != wire::Window::kOpcode &&
-        arrival.header.opcode != wire::Goodbye::kOpcode) {
+    if (!is_greeted_ && arrival.header.opcode != wire::Hello::kOpcode &&
+        arrival.header.opcode != wire::Window::kOpcode && arrival.header.opcode != wire::Goodbye::kOpcode) {
         return void(bad_frame(arrival, "the first frame has to be HELLO"));
     }
     if (entry->needs_context) {
@@ -288,7 +291,8 @@ void Session::accept(Arrival& arrival, const wire::FrameInfo& info) {
     submit_or_park(arrival, *entry);
 }
 
-// A frame whose context or stream is not known. The stream's credit is given back all the same: the client may still wait for it.
+// A frame whose context or stream is not known. The stream's credit is given back all the same: the client may still
+// wait for it.
 void Session::refuse_unordered(const Arrival& arrival, const wire::FrameInfo& info, CUresult status) {
     refuse(arrival, status);
     if (info.stream_offset < 0) return;
@@ -302,7 +306,8 @@ void Session::refuse_unordered(const Arrival& arrival, const wire::FrameInfo& in
 FrameOrder Session::order_of(const Arrival& arrival, When when) const {
     const auto events = [&](std::size_t first, std::size_t second) {
         const auto number = [&](std::size_t offset) {
-            return offset == 0 ? kNoEvent : read_at<std::uint32_t>(arrival.frame, sizeof(wire::FrameHeader) + offset - 1);
+            return offset == 0 ? kNoEvent
+                               : read_at<std::uint32_t>(arrival.frame, sizeof(wire::FrameHeader) + offset - 1);
         };
         return std::array<std::uint32_t, 2>{number(first), number(second)};
     };
@@ -313,7 +318,8 @@ FrameOrder Session::order_of(const Arrival& arrival, When when) const {
         case When::look: return {OrderKind::event_look, events(1 + offsetof(wire::EventSync, event), 0)};
         case When::query_event: return {OrderKind::event_look, events(1 + offsetof(wire::EventQuery, event), 0)};
         case When::look_two:
-            return {OrderKind::event_look, events(1 + offsetof(wire::EventElapsed, start), 1 + offsetof(wire::EventElapsed, end))};
+            return {OrderKind::event_look,
+                    events(1 + offsetof(wire::EventElapsed, start), 1 + offsetof(wire::EventElapsed, end))};
         case When::barrier:
         case When::map: return {OrderKind::barrier, {kNoEvent, kNoEvent}};
         default: return {};
@@ -342,7 +348,8 @@ void Session::submit_or_park(Arrival& arrival, const Entry& entry) {
 
 void Session::park(Arrival& arrival, ParkingQueue& queue, const FrameOrder& order) {
     const std::size_t limit = arrival.stream != nullptr ? kMaxParkedPerStream : kMaxLooseFrames;
-    if (queue.size() >= limit) return void(bad_frame(arrival, "more frames of a stream than the client has credit for"));
+    if (queue.size() >= limit)
+        return void(bad_frame(arrival, "more frames of a stream than the client has credit for"));
     auto parked = std::make_unique<ParkedFrame>(parked_bytes_);
     parked->header = arrival.header;
     parked->frame.assign(arrival.frame.begin(), arrival.frame.end());
@@ -397,7 +404,8 @@ Outcome Session::run_parked(ParkingQueue&, Parcel& parcel) {
 Outcome Session::run(Arrival& arrival, const Entry& entry) {
     const Outcome outcome = (this->*entry.run)(arrival);
     StreamState* stream = arrival.stream;
-    if (stream != nullptr && stream->credit.add(arrival.header.payload_bytes)) [[unlikely]] push_credit(*stream);
+    if (stream != nullptr && stream->credit.add(arrival.header.payload_bytes)) [[unlikely]]
+        push_credit(*stream);
     return outcome;
 }
 
@@ -429,14 +437,17 @@ void Session::fail(EndReason::Kind kind, std::string text) {
     if (kind != EndReason::Kind::protocol && kind != EndReason::Kind::refused) return;
     log_event(LogLevel::warn, "session_refused", {{"session", options_.name}, {"reason", end_.text}});
     const auto text_bytes = std::as_bytes(std::span(end_.text)).first(std::min<std::size_t>(end_.text.size(), 1024));
-    outbox_.send<wire::Bye>(0, 0, text_bytes, [&](wire::Bye& bye) { bye.code = kind == EndReason::Kind::protocol ? kByeProtocol : kByeRefused; });
+    outbox_.send<wire::Bye>(0, 0, text_bytes, [&](wire::Bye& bye) {
+        bye.code = kind == EndReason::Kind::protocol ? kByeProtocol : kByeRefused;
+    });
     outbox_.drain();
     (void)channel_.flush();
 }
 
 Outcome Session::bad_frame(const Arrival& arrival, std::string_view what) {
     const wire::FrameInfo* info = wire::find_frame_info(arrival.header.opcode);
-    const std::string name = info != nullptr ? std::string(info->name) : "opcode " + std::to_string(arrival.header.opcode);
+    const std::string name =
+        info != nullptr ? std::string(info->name) : "opcode " + std::to_string(arrival.header.opcode);
     fail(EndReason::Kind::protocol, "malformed frame (" + name + "): " + std::string(what));
     return Outcome::submitted;
 }
@@ -474,7 +485,8 @@ void Session::push_error(std::uint32_t context, CUresult status, std::uint16_t o
     ++counters_.errors;
     const wire::FrameInfo* info = wire::find_frame_info(opcode);
     const char* name = driver::error_name(status);
-    std::string text = std::string(info != nullptr ? info->name : "work") + " failed: " + (name != nullptr ? name : "unknown error");
+    std::string text =
+        std::string(info != nullptr ? info->name : "work") + " failed: " + (name != nullptr ? name : "unknown error");
     if (!detail.empty()) text += " (" + std::string(detail) + ")";
     outbox_.send<wire::Error>(context, 0, std::as_bytes(std::span(text)), [&](wire::Error& error) {
         error.status = static_cast<std::int32_t>(status);
@@ -491,7 +503,8 @@ bool Session::push_logs() {
         has_logs_.store(false);
     }
     for (const auto& [level, text] : lines) {
-        outbox_.send<wire::Log>(0, 0, std::as_bytes(std::span(text)), [&](wire::Log& log) { log.level = static_cast<std::uint32_t>(level); });
+        outbox_.send<wire::Log>(0, 0, std::as_bytes(std::span(text)),
+                                [&](wire::Log& log) { log.level = static_cast<std::uint32_t>(level); });
     }
     return !lines.empty();
 }

@@ -1,6 +1,6 @@
-// One session: takes the client's frames in, gives them to the driver in an allowed order, and tells the client what became of them.
-// Single-threaded: the owner calls turn() and wait() in a loop. Never blocks in the driver, never waits to send without receiving.
-// Design note: docs/design/executor.md; contract: docs/design/call-path.md.
+// One session: takes the client's frames in, gives them to the driver in an allowed order, and tells the client what
+// became of them. Single-threaded: the owner calls turn() and wait() in a loop. Never blocks in the driver, never waits
+// to send without receiving. Design note: docs/design/executor.md; contract: docs/design/call-path.md.
 #pragma once
 
 #include <atomic>
@@ -32,13 +32,14 @@
 namespace weft::executor {
 
 struct SessionOptions {
-    std::vector<int> devices{0};       // ordinals of the driver
+    std::vector<int> devices{0};           // ordinals of the driver
     std::vector<std::uint64_t> cap_bytes;  // of each device, or one for all; 0 or none: all of it
-    std::string cache_directory;       // empty: images stay in memory
+    std::string cache_directory;           // empty: images stay in memory
     std::uint64_t cache_bytes = 4ull << 30;
     std::string name;
     std::string version;
-    LeaseUsage* usage = nullptr;       // the page of the lease; outlives the session. Null: the session has the lease for itself
+    LeaseUsage* usage =
+        nullptr;  // the page of the lease; outlives the session. Null: the session has the lease for itself
 };
 
 struct SessionCounters {
@@ -58,12 +59,12 @@ struct Arrival {
     wire::FrameHeader header{};
     std::span<const std::byte> frame;
     std::span<const std::byte> payload;
-    transport::Buffer buffer;            // of the channel, if the payload lies there; release it, or keep it and clear this
-    std::shared_ptr<std::byte> memory;   // if the payload lies in memory of ours
+    transport::Buffer buffer;  // of the channel, if the payload lies there; release it, or keep it and clear this
+    std::shared_ptr<std::byte> memory;  // if the payload lies in memory of ours
     StreamState* stream = nullptr;
     ContextState* context = nullptr;
-    bool is_landed = false;              // the payload is where it belongs already
-    bool is_answered = false;            // a query that was answered "not ready" when it came
+    bool is_landed = false;    // the payload is where it belongs already
+    bool is_answered = false;  // a query that was answered "not ready" when it came
 };
 
 // The fields of a frame that was checked.
@@ -116,7 +117,18 @@ class Session : private CallResolver {
   private:
     using Run = Outcome (Session::*)(Arrival&);
     // When a frame may run.
-    enum class When : std::uint8_t { at_once, in_stream, record, wait_event, query_stream, look, query_event, look_two, barrier, map };
+    enum class When : std::uint8_t {
+        at_once,
+        in_stream,
+        record,
+        wait_event,
+        query_stream,
+        look,
+        query_event,
+        look_two,
+        barrier,
+        map
+    };
     struct Entry {
         Run run = nullptr;
         When when = When::at_once;
@@ -222,7 +234,8 @@ class Session : private CallResolver {
     Outcome on_pull_data(Arrival& arrival);
     Outcome on_copy_d2h(Arrival& arrival);
     Outcome on_copy_d2h_segment(Arrival& arrival);
-    CUresult copy_in(Arrival& arrival, StreamState& stream, std::uint64_t destination, std::span<const std::byte> bytes);
+    CUresult copy_in(Arrival& arrival, StreamState& stream, std::uint64_t destination,
+                     std::span<const std::byte> bytes);
     void* direct_access(StreamState& stream, std::uint64_t address, std::uint64_t size_bytes);
     bool is_stream_idle(StreamState& stream);
     bool is_idle_with_relations(StreamState& stream);
@@ -245,7 +258,8 @@ class Session : private CallResolver {
     Outcome on_image(Arrival& arrival);
     Outcome on_module_unload(Arrival& arrival);
     Outcome on_link(Arrival& arrival);
-    void finish_load(const wire::FrameHeader& header, std::uint32_t number, const std::shared_ptr<ContextState>& context, LoadedModule& loaded);
+    void finish_load(const wire::FrameHeader& header, std::uint32_t number,
+                     const std::shared_ptr<ContextState>& context, LoadedModule& loaded);
     std::optional<std::vector<std::byte>> take_upload(const wire::Hash& hash);
 
     // --- launches and generated calls (session_calls.cpp)
@@ -271,7 +285,8 @@ class Session : private CallResolver {
     Outcome on_event_elapsed(Arrival& arrival);
     StreamState* find_stream(ContextState& context, std::uint32_t number);
     void submitted(StreamState& stream) {
-        if (stream.in_flight.add(1)) [[unlikely]] mark(stream);
+        if (stream.in_flight.add(1)) [[unlikely]]
+            mark(stream);
     }
     void mark(StreamState& stream);
     void look_at(StreamState& stream);
@@ -279,7 +294,8 @@ class Session : private CallResolver {
     // Replies when everything in `events` is complete; at once if there is nothing.
     void reply_when(const Arrival& arrival, std::vector<EventRef> events, CUresult status);
     void reply_when_stream_is_done(const Arrival& arrival);
-    // Marks the end of what the context's streams have in the driver, as far as it is not complete. Returns an error of the context.
+    // Marks the end of what the context's streams have in the driver, as far as it is not complete. Returns an error of
+    // the context.
     CUresult collect_pending(ContextState& context, std::vector<EventRef>* events);
     void when_all_complete(std::function<void()> then);
 
@@ -323,11 +339,12 @@ class Session : private CallResolver {
     // While a context is being made, frames wait here in order.
     int paused_ = 0;
     int dying_contexts_ = 0;
-    bool waits_for_dying_ = false;  // the backlog begins with a CTX_CREATE that has to wait for the end of another context
+    bool waits_for_dying_ =
+        false;  // the backlog begins with a CTX_CREATE that has to wait for the end of another context
     std::deque<StoredFrame> backlog_;
     std::size_t backlog_bytes_ = 0;
 
-    int memory_jobs_ = 0;      // unmapping memory just now: nobody may touch it directly
+    int memory_jobs_ = 0;  // unmapping memory just now: nobody may touch it directly
     int parked_unmaps_ = 0;
     std::shared_ptr<std::byte> placed_memory_;  // where the payload under way lands, if in memory of ours
     bool placed_directly_ = false;              // it lands in device memory

@@ -1,4 +1,5 @@
-// Copies between the client and device memory. See session.h; the ways a copy can take: docs/design/executor.md, "Copies".
+// Copies between the client and device memory. See session.h; the ways a copy can take: docs/design/executor.md,
+// "Copies".
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +12,9 @@ namespace {
 
 constexpr std::size_t kSmallCopyBytes = wire::kMaxInlineBytes;
 
-std::span<const std::byte> span_at(const void* address, std::uint64_t size) { return {static_cast<const std::byte*>(address), size}; }
+std::span<const std::byte> span_at(const void* address, std::uint64_t size) {
+    return {static_cast<const std::byte*>(address), size};
+}
 
 }  // namespace
 
@@ -46,7 +49,8 @@ void* Session::direct_access(StreamState& stream, std::uint64_t address, std::ui
 
 // ------------------------------------------------------------------------------------------------------ to the device
 
-CUresult Session::copy_in(Arrival& arrival, StreamState& stream, std::uint64_t destination, std::span<const std::byte> bytes) {
+CUresult Session::copy_in(Arrival& arrival, StreamState& stream, std::uint64_t destination,
+                          std::span<const std::byte> bytes) {
     if (bytes.empty()) return CUDA_SUCCESS;
     counters_.copied_in_bytes += bytes.size();
     if (void* memory = direct_access(stream, destination, bytes.size())) {
@@ -89,7 +93,8 @@ Outcome Session::on_copy_h2d(Arrival& arrival) {
 Outcome Session::on_copy_h2d_inline(Arrival& arrival) {
     const auto copy = fields_of<wire::CopyH2dInline>(arrival);
     const auto tail = tail_of<wire::CopyH2dInline>(arrival);
-    if (copy.size_bytes > tail.size() || copy.size_bytes > wire::kMaxInlineBytes) return bad_frame(arrival, "inline bytes are cut off");
+    if (copy.size_bytes > tail.size() || copy.size_bytes > wire::kMaxInlineBytes)
+        return bad_frame(arrival, "inline bytes are cut off");
     const CUresult result = copy_in(arrival, *arrival.stream, copy.destination, tail.first(copy.size_bytes));
     if (result != CUDA_SUCCESS) refuse(arrival, result);
     return Outcome::submitted;
@@ -151,7 +156,8 @@ Outcome Session::on_copy_h2d_segment(Arrival& arrival) {
     set_current(*arrival.context);
     pin_segment(copy.segment);
     counters_.copied_in_bytes += bytes.size();
-    return finish_segment_copy(arrival, driver_.cuMemcpyHtoDAsync_v2(copy.destination, bytes.data(), bytes.size(), arrival.stream->handle));
+    return finish_segment_copy(
+        arrival, driver_.cuMemcpyHtoDAsync_v2(copy.destination, bytes.data(), bytes.size(), arrival.stream->handle));
 }
 
 Outcome Session::on_copy_d2h_segment(Arrival& arrival) {
@@ -161,7 +167,8 @@ Outcome Session::on_copy_d2h_segment(Arrival& arrival) {
     set_current(*arrival.context);
     pin_segment(copy.segment);
     counters_.copied_out_bytes += bytes.size();
-    return finish_segment_copy(arrival, driver_.cuMemcpyDtoHAsync_v2(bytes.data(), copy.source, bytes.size(), arrival.stream->handle));
+    return finish_segment_copy(
+        arrival, driver_.cuMemcpyDtoHAsync_v2(bytes.data(), copy.source, bytes.size(), arrival.stream->handle));
 }
 
 // ---------------------------------------------------------------------------------------------------------- pulls
@@ -180,12 +187,15 @@ Outcome Session::on_copy_h2d_pull(Arrival& arrival) {
         return Outcome::submitted;
     }
     pulls_[copy.pull] = {arrival.stream, copy.destination, copy.size_bytes};
-    completion_.add_wait({std::move(marker)}, [this, context = arrival.header.context, number = copy.pull](CUresult) {
-        const auto found = pulls_.find(number);
-        if (found == pulls_.end()) return;
-        found->second.is_asked = true;
-        outbox_.send<wire::Pull>(context, 0, {}, [&](wire::Pull& pull) { pull.pull = number; });
-    }, Clock::now());
+    completion_.add_wait(
+        {std::move(marker)},
+        [this, context = arrival.header.context, number = copy.pull](CUresult) {
+            const auto found = pulls_.find(number);
+            if (found == pulls_.end()) return;
+            found->second.is_asked = true;
+            outbox_.send<wire::Pull>(context, 0, {}, [&](wire::Pull& pull) { pull.pull = number; });
+        },
+        Clock::now());
     return Outcome::started;
 }
 
@@ -274,7 +284,8 @@ Outcome Session::copy_out_small(Arrival& arrival, const CopyOut& copy) {
     set_current(stream.context);
     auto block = host_memory_.acquire(copy.size_bytes);
     CUresult result = block != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS) result = driver_.cuMemcpyDtoHAsync_v2(block.get(), copy.source, copy.size_bytes, stream.handle);
+    if (result == CUDA_SUCCESS)
+        result = driver_.cuMemcpyDtoHAsync_v2(block.get(), copy.source, copy.size_bytes, stream.handle);
     if (result != CUDA_SUCCESS) {
         refuse(arrival, result);
         return Outcome::submitted;
@@ -294,7 +305,8 @@ Outcome Session::copy_out_small(Arrival& arrival, const CopyOut& copy) {
     };
     completion_.add_data(marker, send, Clock::now());
     if ((copy.header.flags & wire::kFlagWaiting) != 0) {
-        completion_.add_wait({std::move(marker)}, [this, copy](CUresult status) { finish_copy_out(copy, status); }, Clock::now());
+        completion_.add_wait(
+            {std::move(marker)}, [this, copy](CUresult status) { finish_copy_out(copy, status); }, Clock::now());
         to_wake_.push_back(&stream);
     }
     return Outcome::submitted;
@@ -303,7 +315,8 @@ Outcome Session::copy_out_small(Arrival& arrival, const CopyOut& copy) {
 bool Session::is_alive(const StreamState* stream, std::uint32_t context_number) {
     const ContextState* context = find_context(context_number);
     if (context == nullptr) return false;
-    return context->legacy.get() == stream || std::find(context->streams.begin(), context->streams.end(), stream) != context->streams.end();
+    return context->legacy.get() == stream ||
+           std::find(context->streams.begin(), context->streams.end(), stream) != context->streams.end();
 }
 
 // Tells the client that a waited-for copy has ended; its DATA is queued already.
@@ -336,7 +349,8 @@ bool Session::advance_copy_out(CopyOut& copy) {
     while (copy.offset < copy.size_bytes) {
         const transport::Buffer buffer = channel_.acquire_buffer();
         if (!buffer) return false;
-        const std::size_t size = std::min({copy.size_bytes - copy.offset, std::uint64_t{piece_bytes}, std::uint64_t{buffer.capacity_bytes}});
+        const std::size_t size =
+            std::min({copy.size_bytes - copy.offset, std::uint64_t{piece_bytes}, std::uint64_t{buffer.capacity_bytes}});
         const CUresult result = copy_out_piece(copy, buffer, size);
         if (result != CUDA_SUCCESS) {
             channel_.discard_buffer(buffer);
@@ -348,7 +362,8 @@ bool Session::advance_copy_out(CopyOut& copy) {
     if (copy.last == nullptr) {
         finish_copy_out(copy, CUDA_SUCCESS);
     } else if ((copy.header.flags & wire::kFlagWaiting) != 0) {
-        completion_.add_wait({std::move(copy.last)}, [this, copy](CUresult status) { finish_copy_out(copy, status); }, Clock::now());
+        completion_.add_wait(
+            {std::move(copy.last)}, [this, copy](CUresult status) { finish_copy_out(copy, status); }, Clock::now());
         to_wake_.push_back(&stream);
     }
     return true;
@@ -383,11 +398,14 @@ CUresult Session::copy_out_piece(CopyOut& copy, transport::Buffer buffer, std::s
     EventRef marker = record_marker(stream.context.events, stream.handle, &result);
     if (marker == nullptr) return result;
     copy.last = marker;
-    completion_.add_data(std::move(marker), [this, header = copy.header, transfer = copy.transfer, offset = copy.offset, buffer, size](CUresult status) {
-        if (status == CUDA_SUCCESS) return outbox_.send_data(header.context, transfer, offset, buffer, size);
-        channel_.discard_buffer(buffer);
-        report_copy_out(header, status);
-    }, Clock::now());
+    completion_.add_data(
+        std::move(marker),
+        [this, header = copy.header, transfer = copy.transfer, offset = copy.offset, buffer, size](CUresult status) {
+            if (status == CUDA_SUCCESS) return outbox_.send_data(header.context, transfer, offset, buffer, size);
+            channel_.discard_buffer(buffer);
+            report_copy_out(header, status);
+        },
+        Clock::now());
     return CUDA_SUCCESS;
 }
 

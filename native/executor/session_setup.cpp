@@ -28,7 +28,8 @@ std::string host_name() {
 }  // namespace
 
 Status Session::open() {
-    if (const CUresult result = driver_.cuInit(0); result != CUDA_SUCCESS) return Status::error(ErrorCode::unavailable, "cuInit: " + name_of(result));
+    if (const CUresult result = driver_.cuInit(0); result != CUDA_SUCCESS)
+        return Status::error(ErrorCode::unavailable, "cuInit: " + name_of(result));
     driver_.cuDriverGetVersion(&driver_version_);
     if (options_.devices.empty() || options_.devices.size() > wire::kMaxDevices) {
         return Status::error(ErrorCode::invalid_argument, "a session has 1 to 64 devices");
@@ -60,7 +61,8 @@ void Session::register_logs() {
         std::lock_guard lock(session->log_mutex_);
         if (session->logs_.size() >= kMaxLogLines) return;
         const std::string_view text(message, strnlen(message, std::min(length, kMaxLogBytes)));
-        session->logs_.emplace_back(level == CU_LOG_LEVEL_ERROR ? 0 : 1, text.substr(0, text.find_last_not_of("\n\r") + 1));
+        session->logs_.emplace_back(level == CU_LOG_LEVEL_ERROR ? 0 : 1,
+                                    text.substr(0, text.find_last_not_of("\n\r") + 1));
         session->has_logs_.store(true);
         session->channel_.notify();
     };
@@ -73,8 +75,9 @@ Outcome Session::on_hello(Arrival& arrival) {
     const auto hello = fields_of<wire::Hello>(arrival);
     if (is_greeted_) return bad_frame(arrival, "a second HELLO");
     if (hello.protocol < wire::kProtocolOldest || hello.protocol > wire::kProtocolVersion) {
-        fail(EndReason::Kind::refused, "the client speaks protocol " + std::to_string(hello.protocol) + ", this executor " +
-                                           std::to_string(wire::kProtocolOldest) + " to " + std::to_string(wire::kProtocolVersion));
+        fail(EndReason::Kind::refused, "the client speaks protocol " + std::to_string(hello.protocol) +
+                                           ", this executor " + std::to_string(wire::kProtocolOldest) + " to " +
+                                           std::to_string(wire::kProtocolVersion));
         return Outcome::submitted;
     }
     log_event(LogLevel::info, "session_hello", {{"session", options_.name}, {"client_process", hello.process_id}});
@@ -90,18 +93,20 @@ Outcome Session::on_window(Arrival& arrival) {
 }
 
 void Session::propose_window(const Arrival& arrival, std::uint64_t base, std::uint64_t stride_bytes) {
-    const std::uint64_t granularity = std::max_element(devices_.begin(), devices_.end(), [](const auto& a, const auto& b) {
-                                          return a.granularity < b.granularity;
-                                      })->granularity;
-    const bool fits = base != 0 && stride_bytes != 0 && base % granularity == 0 && stride_bytes % granularity == 0 && base < kMaxWindowEnd &&
-                      stride_bytes <= (kMaxWindowEnd - base) / devices_.size();
+    const std::uint64_t granularity =
+        std::max_element(devices_.begin(), devices_.end(), [](const auto& a, const auto& b) {
+            return a.granularity < b.granularity;
+        })->granularity;
+    const bool fits = base != 0 && stride_bytes != 0 && base % granularity == 0 && stride_bytes % granularity == 0 &&
+                      base < kMaxWindowEnd && stride_bytes <= (kMaxWindowEnd - base) / devices_.size();
     if (!fits) return void(bad_frame(arrival, "an impossible address window"));
     const bool reserved = reserve_windows(driver_, devices_.size(), base, stride_bytes);
     if (reserved) {
         is_greeted_ = true;
         window_base_ = base;
         window_stride_bytes_ = stride_bytes;
-        for (std::size_t i = 0; i < devices_.size(); ++i) devices_[i].extents.set_window(base + i * stride_bytes, stride_bytes);
+        for (std::size_t i = 0; i < devices_.size(); ++i)
+            devices_[i].extents.set_window(base + i * stride_bytes, stride_bytes);
     }
     wire::HelloReply hello;
     hello.protocol = wire::kProtocolVersion;
@@ -120,14 +125,16 @@ Outcome Session::on_goodbye(Arrival&) {
 // ---------------------------------------------------------------------------------------------------------- contexts
 
 ContextState* Session::find_context(std::uint32_t number) {
-    if (last_context_ != nullptr && last_context_->number == number) [[likely]] return last_context_;
+    if (last_context_ != nullptr && last_context_->number == number) [[likely]]
+        return last_context_;
     const auto found = contexts_.find(number);
     if (found == contexts_.end()) return nullptr;
     return last_context_ = found->second.get();
 }
 
 void Session::set_current(ContextState& context) {
-    if (current_ == context.handle) [[likely]] return;
+    if (current_ == context.handle) [[likely]]
+        return;
     if (driver_.cuCtxSetCurrent(context.handle) == CUDA_SUCCESS) current_ = context.handle;
 }
 
@@ -142,7 +149,8 @@ bool Session::make_any_current() {
 
 Outcome Session::on_ctx_create(Arrival& arrival) {
     const auto create = fields_of<wire::CtxCreate>(arrival);
-    if (arrival.header.context == 0 || contexts_.contains(arrival.header.context)) return bad_frame(arrival, "context number in use");
+    if (arrival.header.context == 0 || contexts_.contains(arrival.header.context))
+        return bad_frame(arrival, "context number in use");
     if (create.device >= devices_.size() || create.primary > 1) return bad_frame(arrival, "no such device");
     if (contexts_.size() >= kMaxContexts) {
         refuse(arrival, CUDA_ERROR_OUT_OF_MEMORY, "too many contexts");
@@ -185,7 +193,8 @@ Outcome Session::on_ctx_create(Arrival& arrival) {
 }
 
 void Session::open_context(ContextState& context) {
-    if (context.creation != CUDA_SUCCESS) return push_error(context.number, context.creation, wire::CtxCreate::kOpcode, {});
+    if (context.creation != CUDA_SUCCESS)
+        return push_error(context.number, context.creation, wire::CtxCreate::kOpcode, {});
     context.events = std::make_shared<EventPool>(driver_);
     context.legacy = std::make_unique<StreamState>(context, 0, nullptr, ParkingQueue::Role::legacy, &channel_);
 }
@@ -201,7 +210,9 @@ Outcome Session::on_ctx_destroy(Arrival& arrival) {
     ending_.push_back(context);
     std::vector<EventRef> pending;
     (void)collect_pending(*context, &pending);
-    completion_.add_wait(std::move(pending), [this, context, reset = destroy.reset != 0](CUresult) { close_context(context, reset); }, Clock::now());
+    completion_.add_wait(
+        std::move(pending), [this, context, reset = destroy.reset != 0](CUresult) { close_context(context, reset); },
+        Clock::now());
     return Outcome::submitted;
 }
 
@@ -291,7 +302,8 @@ void Session::release_everything() {
     ending_.clear();
     if (!is_greeted_) return;
     for (const DeviceState& device : devices_) {
-        for (const auto& [address, extent] : device.extents.extents()) (void)unmap_extent(driver_, address, extent.size_bytes, extent.handle);
+        for (const auto& [address, extent] : device.extents.extents())
+            (void)unmap_extent(driver_, address, extent.size_bytes, extent.handle);
     }
     free_windows(driver_, devices_.size(), window_base_, window_stride_bytes_);
 }

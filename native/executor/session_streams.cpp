@@ -42,7 +42,8 @@ bool Session::look_at_streams(Completion::Time now) {
         if (const CUresult result = stream.in_flight.look(); result != CUDA_SUCCESS) report(stream.context, result, 0);
         any |= stream.in_flight.outstanding() != before;
         if (!stream.in_flight.is_full()) parking_.set_full(stream.queue, false);
-        if (stream.queue.is_full() || stream.in_flight.holds_memory() || (stream.is_dying && (stream.in_flight.has_markers() || !stream.queue.is_empty()))) {
+        if (stream.queue.is_full() || stream.in_flight.holds_memory() ||
+            (stream.is_dying && (stream.in_flight.has_markers() || !stream.queue.is_empty()))) {
             ++i;
             continue;
         }
@@ -136,19 +137,22 @@ StreamState* Session::find_stream(ContextState& context, std::uint32_t number) {
 
 Outcome Session::on_stream_create(Arrival& arrival) {
     const auto create = fields_of<wire::StreamCreate>(arrival);
-    if (create.stream == 0 || streams_.find(create.stream) != nullptr) return bad_frame(arrival, "stream number in use");
+    if (create.stream == 0 || streams_.find(create.stream) != nullptr)
+        return bad_frame(arrival, "stream number in use");
     ContextState& context = *arrival.context;
     set_current(context);
     CUstream handle = nullptr;
     const unsigned flags = create.flags & CU_STREAM_NON_BLOCKING;
-    const CUresult result = streams_.size() >= kMaxStreams ? CUDA_ERROR_OUT_OF_MEMORY
-                                                           : driver_.cuStreamCreateWithPriority(&handle, flags, create.priority);
+    const CUresult result = streams_.size() >= kMaxStreams
+                                ? CUDA_ERROR_OUT_OF_MEMORY
+                                : driver_.cuStreamCreateWithPriority(&handle, flags, create.priority);
     if (result != CUDA_SUCCESS) {
         refuse(arrival, result);
         return Outcome::submitted;
     }
     const auto role = flags != 0 ? ParkingQueue::Role::non_blocking : ParkingQueue::Role::blocking;
-    StreamState* stream = streams_.insert(create.stream, std::make_unique<StreamState>(context, create.stream, handle, role, &channel_));
+    StreamState* stream =
+        streams_.insert(create.stream, std::make_unique<StreamState>(context, create.stream, handle, role, &channel_));
     context.streams.push_back(stream);
     return Outcome::submitted;
 }
@@ -157,8 +161,10 @@ Outcome Session::on_stream_destroy(Arrival& arrival) {
     StreamState& stream = *arrival.stream;
     if (stream.number == 0) return bad_frame(arrival, "the legacy default stream cannot be destroyed");
     set_current(stream.context);
-    if (stream.in_flight.unmarked() != 0 || stream.in_flight.holds_memory()) (void)stream.in_flight.place_marker(stream.handle);
-    if (const CUresult result = driver_.cuStreamDestroy_v2(stream.handle); result != CUDA_SUCCESS) report(stream.context, result, arrival.header.opcode);
+    if (stream.in_flight.unmarked() != 0 || stream.in_flight.holds_memory())
+        (void)stream.in_flight.place_marker(stream.handle);
+    if (const CUresult result = driver_.cuStreamDestroy_v2(stream.handle); result != CUDA_SUCCESS)
+        report(stream.context, result, arrival.header.opcode);
     std::erase(stream.context.streams, &stream);
     std::erase(to_wake_, &stream);
     std::unique_ptr<StreamState> owned = streams_.remove(stream.number);
@@ -193,8 +199,10 @@ Outcome Session::on_stream_query(Arrival& arrival) {
         reply(arrival, state);
         if (state != CUDA_ERROR_NOT_READY) return Outcome::submitted;
     }
-    const auto done = [this, context = stream.context.number, number = query.stream, watch = query.watch](CUresult status) {
-        if (ContextState* of = find_context(context); of != nullptr && status != CUDA_SUCCESS) report(*of, status, wire::StreamQuery::kOpcode);
+    const auto done = [this, context = stream.context.number, number = query.stream,
+                       watch = query.watch](CUresult status) {
+        if (ContextState* of = find_context(context); of != nullptr && status != CUDA_SUCCESS)
+            report(*of, status, wire::StreamQuery::kOpcode);
         outbox_.send<wire::StreamDone>(context, 0, {}, [&](wire::StreamDone& frame) {
             frame.stream = number;
             frame.watch = watch;
@@ -213,7 +221,8 @@ Outcome Session::on_stream_query(Arrival& arrival) {
 
 Outcome Session::on_event_create(Arrival& arrival) {
     const auto create = fields_of<wire::EventCreate>(arrival);
-    if (events_.find(create.event) != nullptr || create.event == kNoEvent) return bad_frame(arrival, "event number in use");
+    if (events_.find(create.event) != nullptr || create.event == kNoEvent)
+        return bad_frame(arrival, "event number in use");
     auto event = std::make_unique<EventState>();
     event->context = arrival.context;
     event->number = create.event;
@@ -315,8 +324,10 @@ Outcome Session::on_event_query(Arrival& arrival) {
         reply(arrival, state);
         if (state != CUDA_ERROR_NOT_READY) return Outcome::submitted;
     }
-    const auto done = [this, context = event->context->number, number = query.event, record = event->record](CUresult status) {
-        if (ContextState* of = find_context(context); of != nullptr && status != CUDA_SUCCESS) report(*of, status, wire::EventQuery::kOpcode);
+    const auto done = [this, context = event->context->number, number = query.event,
+                       record = event->record](CUresult status) {
+        if (ContextState* of = find_context(context); of != nullptr && status != CUDA_SUCCESS)
+            report(*of, status, wire::EventQuery::kOpcode);
         outbox_.send<wire::EventDone>(context, 0, {}, [&](wire::EventDone& frame) {
             frame.event = number;
             frame.record = record;
