@@ -1,5 +1,6 @@
-// From the address operand of an access to 32 host addresses, with all checks: alignment, bounds, windows. For handler files;
-// see lanes.h. A lane that does not execute gets the address of the first that does, so that whole rows can be handled.
+// From the address operand of an access to 32 host addresses, with all checks: alignment, bounds, windows. For handler
+// files; see lanes.h. A lane that does not execute gets the address of the first that does, so that whole rows can be
+// handled.
 #pragma once
 
 #include "swgpu/engine/lanes.h"
@@ -54,11 +55,13 @@ WEFT_INLINE uint32_t lane_outside(const uint64_t* address, uint32_t mask, uint64
     return 0;
 }
 
-inline bool misaligned(Context& context, const Op* op, uint32_t mask, AddressSpace space, uint32_t bytes, bool is_write) {
+inline bool misaligned(Context& context, const Op* op, uint32_t mask, AddressSpace space, uint32_t bytes,
+                       bool is_write) {
     for (uint32_t left = mask; left != 0; left &= left - 1) {
         uint32_t lane = static_cast<uint32_t>(__builtin_ctz(left));
         if ((context.address[lane] & (bytes - 1)) != 0) {
-            raise_fault(context, op, FaultKind::misaligned_address, space, lane, context.address[lane], bytes, is_write);
+            raise_fault(context, op, FaultKind::misaligned_address, space, lane, context.address[lane], bytes,
+                        is_write);
             break;
         }
     }
@@ -69,12 +72,15 @@ inline bool resolve_global(Context& context, const Op* op, uint32_t mask, uint32
     uint32_t hint = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(op) / sizeof(Op));
     for (uint32_t k = 0; k < kCachedRanges; ++k) {
         const CachedRange& range = context.ranges[(hint + k) % kCachedRanges];
-        if (range.begin <= span.low && span.high < range.end && range.end - span.high >= bytes && (!is_write || range.writable)) return true;
+        if (range.begin <= span.low && span.high < range.end && range.end - span.high >= bytes &&
+            (!is_write || range.writable))
+            return true;
     }
     for (uint32_t left = mask; left != 0; left &= left - 1) {
         uint32_t lane = static_cast<uint32_t>(__builtin_ctz(left));
         if (!find_range(context, context.address[lane], bytes, is_write)) {
-            raise_fault(context, op, FaultKind::illegal_address, AddressSpace::global, lane, context.address[lane], bytes, is_write);
+            raise_fault(context, op, FaultKind::illegal_address, AddressSpace::global, lane, context.address[lane],
+                        bytes, is_write);
             return false;
         }
     }
@@ -96,7 +102,8 @@ inline bool resolve_flat(Context& context, const Op* op, uint32_t mask, uint32_t
 inline bool resolve_local(Context& context, const Op* op, uint32_t mask, uint32_t bytes, bool is_write, Span span) {
     if (span.high > context.local_stride || context.local_stride - span.high < bytes) {
         uint32_t lane = lane_outside(context.address, mask, 0, context.local_stride, bytes);
-        raise_fault(context, op, FaultKind::illegal_address, AddressSpace::local, lane, context.address[lane], bytes, is_write);
+        raise_fault(context, op, FaultKind::illegal_address, AddressSpace::local, lane, context.address[lane], bytes,
+                    is_write);
         return false;
     }
     uint64_t base = reinterpret_cast<uintptr_t>(context.local), stride = context.local_stride;
@@ -114,7 +121,8 @@ inline bool resolve_local(Context& context, const Op* op, uint32_t mask, uint32_
 inline bool resolve_mixed(Context& context, const Op* op, uint32_t mask, uint32_t bytes, bool is_write) {
     for (uint32_t left = mask; left != 0; left &= left - 1) {
         uint32_t lane = static_cast<uint32_t>(__builtin_ctz(left));
-        uint64_t address = context.address[lane], offset = address & (kWindowBytes - 1), window = address & ~(kWindowBytes - 1);
+        uint64_t address = context.address[lane], offset = address & (kWindowBytes - 1),
+                 window = address & ~(kWindowBytes - 1);
         bool fits = false;
         AddressSpace space = AddressSpace::global;
         if (window == kSharedWindow) {
@@ -158,8 +166,8 @@ inline bool resolve_generic(Context& context, const Op* op, uint32_t mask, uint3
 inline bool resolve_param(Context& context, const Op* op, uint32_t mask, uint32_t bytes, bool is_write, Span span) {
     if (span.low >= kParamWindow && !is_write) {
         for (int i = 0; i < 32; ++i) context.address[i] -= kParamWindow;
-        return resolve_flat(context, op, mask, bytes, is_write, {0, span.high - kParamWindow, 0}, AddressSpace::kernel_param,
-                            const_cast<uint8_t*>(context.params), context.param_bytes);
+        return resolve_flat(context, op, mask, bytes, is_write, {0, span.high - kParamWindow, 0},
+                            AddressSpace::kernel_param, const_cast<uint8_t*>(context.params), context.param_bytes);
     }
     return resolve_local(context, op, mask, bytes, is_write, span);
 }
@@ -169,7 +177,8 @@ WEFT_INLINE bool resolve(Context& context, const Op* op, uint32_t mask, uint32_t
     compute_addresses(context, op, mask, context.address);
     Span span = span_of(context.address);
     auto space = static_cast<AddressSpace>(op->aux & memory_flags::kSpaceMask);
-    if (__builtin_expect((span.bits & (bytes - 1)) != 0, 0)) return misaligned(context, op, mask, space, bytes, is_write);
+    if (__builtin_expect((span.bits & (bytes - 1)) != 0, 0))
+        return misaligned(context, op, mask, space, bytes, is_write);
     switch (space) {
         case AddressSpace::global:
         case AddressSpace::constant: return resolve_global(context, op, mask, bytes, is_write, span);
@@ -181,7 +190,8 @@ WEFT_INLINE bool resolve(Context& context, const Op* op, uint32_t mask, uint32_t
             span.high += context.frame;
             return resolve_local(context, op, mask, bytes, is_write, span);
         case AddressSpace::kernel_param:
-            return resolve_flat(context, op, mask, bytes, is_write, span, space, const_cast<uint8_t*>(context.params), context.param_bytes);
+            return resolve_flat(context, op, mask, bytes, is_write, span, space, const_cast<uint8_t*>(context.params),
+                                context.param_bytes);
         case AddressSpace::param: return resolve_param(context, op, mask, bytes, is_write, span);
         case AddressSpace::generic: return resolve_generic(context, op, mask, bytes, is_write, span);
     }

@@ -10,7 +10,8 @@ namespace weft::engine {
 namespace {
 
 constexpr int64_t kTurn = 2048;
-// Turns after which lanes that wait at a join no longer do: soon when the others look as if they spin on memory that a waiting lane will write.
+// Turns after which lanes that wait at a join no longer do: soon when the others look as if they spin on memory that a
+// waiting lane will write.
 constexpr uint32_t kPatience = 64;
 constexpr uint32_t kPatienceWhenSpinning = 2;
 
@@ -47,7 +48,8 @@ void age_joins(Context& context, Warp& warp) {
     if (waits) release_arrived(warp, context.sync_ops > 0 ? kPatienceWhenSpinning : kPatience);
 }
 
-// Splits that wait for lanes which have exited in the meantime, or all of them when `force` is set, run their instruction again.
+// Splits that wait for lanes which have exited in the meantime, or all of them when `force` is set, run their
+// instruction again.
 bool wake_sync(Warp& warp, bool force) {
     bool woken = false;
     for (Split& split : warp.splits) {
@@ -94,7 +96,8 @@ int32_t Warp::new_join() {
 bool Block::start(const LaunchData& data, uint64_t block_index, std::unique_ptr<BlockMemory> reuse) {
     launch = &data;
     index = block_index;
-    id = {static_cast<uint32_t>(block_index % data.grid.x), static_cast<uint32_t>(block_index / data.grid.x % data.grid.y),
+    id = {static_cast<uint32_t>(block_index % data.grid.x),
+          static_cast<uint32_t>(block_index / data.grid.x % data.grid.y),
           static_cast<uint32_t>(block_index / data.grid.x / data.grid.y)};
     sm = static_cast<uint32_t>(block_index % std::max(1u, data.sm_count));
     memory = std::move(reuse);
@@ -140,7 +143,8 @@ const Op* Block::execute(Context& context, const Op* op) {
         --context.budget;
         uint32_t mask = context.active;
         if (op->guard != kNoRef) {
-            uint32_t guard = *reinterpret_cast<const uint32_t*>(context.base[op->guard & kConstantBit] + (op->guard & ~3u));
+            uint32_t guard =
+                *reinterpret_cast<const uint32_t*>(context.base[op->guard & kConstantBit] + (op->guard & ~3u));
             mask &= (op->guard & kNegatedBit) ? ~guard : guard;
             if (mask == 0) {
                 ++op;
@@ -169,7 +173,8 @@ bool Block::run_warp(Context& context, Warp& warp, int64_t budget) {
     context.sync_ops = 0;
     context.budget = budget;
     while (context.budget > 0) {
-        auto ready = std::find_if(warp.splits.rbegin(), warp.splits.rend(), [](const Split& s) { return s.state == SplitState::ready; });
+        auto ready = std::find_if(warp.splits.rbegin(), warp.splits.rend(),
+                                  [](const Split& s) { return s.state == SplitState::ready; });
         if (ready == warp.splits.rend()) {
             if (warp.splits.empty() || !wake_sync(warp, false)) return true;
             continue;
@@ -218,7 +223,8 @@ bool Block::run(Context& context, uint64_t& quantum, const bool& stop) {
             if (__atomic_load_n(&stop, __ATOMIC_RELAXED)) return true;
             Warp& warp = warps[next_warp];
             next_warp = next_warp + 1 == count ? 0 : next_warp + 1;
-            bool can_run = std::any_of(warp.splits.begin(), warp.splits.end(), [](const Split& s) { return s.state == SplitState::ready; });
+            bool can_run = std::any_of(warp.splits.begin(), warp.splits.end(),
+                                       [](const Split& s) { return s.state == SplitState::ready; });
             if (!can_run) continue;
             progress = true;
             int64_t budget = std::min<int64_t>(kTurn, static_cast<int64_t>(std::min<uint64_t>(quantum, INT64_MAX)));

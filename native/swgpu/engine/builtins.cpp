@@ -24,7 +24,8 @@ bool read_text(Context& context, uint32_t lane, uint64_t address, std::string& t
 // Walks the packed argument buffer: each argument at a multiple of its size.
 class ArgumentReader {
   public:
-    ArgumentReader(Context& context, uint32_t lane, uint64_t buffer) : context_(context), lane_(lane), buffer_(buffer) {}
+    ArgumentReader(Context& context, uint32_t lane, uint64_t buffer)
+        : context_(context), lane_(lane), buffer_(buffer) {}
     uint64_t next(uint32_t size) {
         offset_ = (offset_ + size - 1) / size * size;
         const uint8_t* at = host_pointer(context_, lane_, buffer_ + offset_, size, false);
@@ -78,32 +79,51 @@ void append(std::string& out, const Directive& directive, const char* length, au
     if (written > 0) out.append(buffer, std::min<size_t>(static_cast<size_t>(written), sizeof buffer - 1));
 }
 
-void format_directive(Context& context, uint32_t lane, const Directive& directive, ArgumentReader& arguments, std::string& out) {
+void format_directive(Context& context, uint32_t lane, const Directive& directive, ArgumentReader& arguments,
+                      std::string& out) {
     switch (directive.kind) {
         case '%': out.push_back('%'); break;
         case 'd':
         case 'i': {
             uint64_t value = arguments.next(directive.size);
-            append(out, directive, "ll", static_cast<long long>(directive.size == 8 ? static_cast<int64_t>(value) : static_cast<int32_t>(value)));
+            append(out, directive, "ll",
+                   static_cast<long long>(directive.size == 8 ? static_cast<int64_t>(value)
+                                                              : static_cast<int32_t>(value)));
             break;
         }
-        case 'u': case 'x': case 'X': case 'o': append(out, directive, "ll", static_cast<unsigned long long>(arguments.next(directive.size))); break;
+        case 'u':
+        case 'x':
+        case 'X':
+        case 'o': append(out, directive, "ll", static_cast<unsigned long long>(arguments.next(directive.size))); break;
         case 'c': append(out, directive, "", static_cast<int>(arguments.next(4))); break;
-        case 'p': out += "0x"; append(out, {directive.flags, 8, 'x'}, "ll", static_cast<unsigned long long>(arguments.next(8))); break;
+        case 'p':
+            out += "0x";
+            append(out, {directive.flags, 8, 'x'}, "ll", static_cast<unsigned long long>(arguments.next(8)));
+            break;
         case 's': {
             std::string text;
             if (!read_text(context, lane, arguments.next(8), text)) text = "(bad pointer)";
             append(out, directive, "", text.c_str());
             break;
         }
-        case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A': {
+        case 'f':
+        case 'F':
+        case 'e':
+        case 'E':
+        case 'g':
+        case 'G':
+        case 'a':
+        case 'A': {
             uint64_t bits = arguments.next(8);
             double value = 0;
             std::memcpy(&value, &bits, 8);
             append(out, directive, "", value);
             break;
         }
-        default: out.push_back('%'); out.push_back(directive.kind); break;
+        default:
+            out.push_back('%');
+            out.push_back(directive.kind);
+            break;
     }
 }
 
@@ -138,8 +158,9 @@ void report_assert(Context& context, uint32_t lane, const BuiltinArguments& argu
     uint32_t thread = context.warp->index * kWarpLanes + lane;
     const Dim3& id = context.block->id;
     char where[160];
-    std::snprintf(where, sizeof where, ":%u: block: [%u,%u,%u], thread: [%u,%u,%u] ", static_cast<uint32_t>(arguments[2]), id.x, id.y, id.z,
-                  launch.tid[0][thread], launch.tid[1][thread], launch.tid[2][thread]);
+    std::snprintf(where, sizeof where, ":%u: block: [%u,%u,%u], thread: [%u,%u,%u] ",
+                  static_cast<uint32_t>(arguments[2]), id.x, id.y, id.z, launch.tid[0][thread], launch.tid[1][thread],
+                  launch.tid[2][thread]);
     sink->write(file + where + function + ": assertion `" + message + "` failed.\n");
 }
 

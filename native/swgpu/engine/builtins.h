@@ -1,4 +1,5 @@
-// The functions that every program may call without defining them: vprintf and __assertfail. Design: docs/design/software-gpu.md.
+// The functions that every program may call without defining them: vprintf and __assertfail. Design:
+// docs/design/software-gpu.md.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// A function after decoding: ops with references that are still relative to the function, and what must be patched when a
-// kernel image is put together (image.h). Design: docs/design/software-gpu.md.
+// A function after decoding: ops with references that are still relative to the function, and what must be patched when
+// a kernel image is put together (image.h). Design: docs/design/software-gpu.md.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ struct CallSite {
 };
 
 enum class FixupKind : uint8_t {
-    list,    // Op::e is an index (times 4) into the function's lists
-    call,    // Op::imm is an index into the function's call sites
-    symbol,  // the symbol's address is added to Op::imm
+    list,       // Op::e is an index (times 4) into the function's lists
+    call,       // Op::imm is an index into the function's call sites
+    symbol,     // the symbol's address is added to Op::imm
     reference,  // Op::imm is a reference
 };
 

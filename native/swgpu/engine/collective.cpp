@@ -84,7 +84,9 @@ const Op* run_vote(Context& context, const Op* op, uint32_t mask) {
             set_word(context, op->d, set, lanes);
             return;
         }
-        bool result = Mode == VoteMode::all ? set == lanes : Mode == VoteMode::any ? set != 0 : set == lanes || set == 0;
+        bool result = Mode == VoteMode::all   ? set == lanes
+                      : Mode == VoteMode::any ? set != 0
+                                              : set == lanes || set == 0;
         set_predicate(context, op->d, result ? kFullMask : 0, lanes);
     });
 }
@@ -118,7 +120,8 @@ const Op* run_redux(Context& context, const Op* op, uint32_t mask) {
         T total = a[__builtin_ctz(lanes)];
         for (uint32_t left = lanes & (lanes - 1); left != 0; left &= left - 1) {
             T value = a[__builtin_ctz(left)];
-            if (Kind == ReduxOp::add) total = static_cast<T>(static_cast<uint32_t>(total) + static_cast<uint32_t>(value));
+            if (Kind == ReduxOp::add)
+                total = static_cast<T>(static_cast<uint32_t>(total) + static_cast<uint32_t>(value));
             if (Kind == ReduxOp::min) total = value < total ? value : total;
             if (Kind == ReduxOp::max) total = value > total ? value : total;
             if (Kind == ReduxOp::bit_and) total &= value;

@@ -24,8 +24,8 @@ Status check_size(const Program::Impl& impl) {
 
 Status check_target(const ptx::ModuleText& text, const CompileOptions& options) {
     if (text.target_sm <= options.device_sm) return Status::ok();
-    return Status::error(ErrorCode::version, "the text is for sm_" + std::to_string(text.target_sm) + ", the device is sm_" +
-                                                 std::to_string(options.device_sm));
+    return Status::error(ErrorCode::version, "the text is for sm_" + std::to_string(text.target_sm) +
+                                                 ", the device is sm_" + std::to_string(options.device_sm));
 }
 
 // A function may be declared first and defined later; one entry per name remains.
@@ -41,8 +41,8 @@ Status add_functions(const ptx::ModuleText& text, Program::Impl& impl) {
         }
         if (!function.info.is_defined) continue;
         if (impl.codes[at->second]) {
-            return Status::error(ErrorCode::invalid_argument,
-                                 "line " + std::to_string(function.line) + ": '" + function.info.name + "' is defined twice");
+            return Status::error(ErrorCode::invalid_argument, "line " + std::to_string(function.line) + ": '" +
+                                                                  function.info.name + "' is defined twice");
         }
         Result<FunctionCode> code = Lowering(function, kinds).run();
         if (!code) return code.take_status();
@@ -55,13 +55,16 @@ Status add_functions(const ptx::ModuleText& text, Program::Impl& impl) {
 Status add_aliases(const ptx::ModuleText& text, Program::Impl& impl) {
     for (const ptx::Alias& alias : text.aliases) {
         auto find = [&](const std::string& name) {
-            return std::find_if(impl.functions.begin(), impl.functions.end(), [&](auto& info) { return info.name == name; });
+            return std::find_if(impl.functions.begin(), impl.functions.end(),
+                                [&](auto& info) { return info.name == name; });
         };
         auto target = find(alias.target), name = find(alias.name);
         if (target == impl.functions.end() || name == impl.functions.end()) {
-            return Status::error(ErrorCode::invalid_argument, "line " + std::to_string(alias.line) + ": unknown name in .alias");
+            return Status::error(ErrorCode::invalid_argument,
+                                 "line " + std::to_string(alias.line) + ": unknown name in .alias");
         }
-        impl.codes[static_cast<size_t>(name - impl.functions.begin())] = impl.codes[static_cast<size_t>(target - impl.functions.begin())];
+        impl.codes[static_cast<size_t>(name - impl.functions.begin())] =
+            impl.codes[static_cast<size_t>(target - impl.functions.begin())];
         name->is_defined = true;
     }
     return Status::ok();
@@ -70,7 +73,9 @@ Status add_aliases(const ptx::ModuleText& text, Program::Impl& impl) {
 // Every name that code or an initialiser uses must be declared somewhere in its own text.
 Status check_names(const Program::Impl& impl) {
     auto known = [&](const std::string& name) { return impl.function_of.count(name) || impl.variable_of.count(name); };
-    auto unknown = [](const std::string& name) { return Status::error(ErrorCode::invalid_argument, "unknown name '" + name + "'"); };
+    auto unknown = [](const std::string& name) {
+        return Status::error(ErrorCode::invalid_argument, "unknown name '" + name + "'");
+    };
     for (const auto& code : impl.codes) {
         if (!code) continue;
         for (const std::string& name : code->symbols) {
@@ -82,9 +87,11 @@ Status check_names(const Program::Impl& impl) {
             if (at == impl.function_of.end()) return unknown(code->symbols[call.symbol]);
             const FunctionCode* callee = impl.codes[at->second].get();
             if (callee == nullptr) continue;
-            if (callee->is_entry) return Status::error(ErrorCode::unsupported, "unsupported call of the entry '" + callee->name + "'");
+            if (callee->is_entry)
+                return Status::error(ErrorCode::unsupported, "unsupported call of the entry '" + callee->name + "'");
             if (callee->formals.size() != call.arguments.size() || callee->returns.size() < call.returns.size()) {
-                return Status::error(ErrorCode::invalid_argument, "a call of '" + callee->name + "' has the wrong number of parameters");
+                return Status::error(ErrorCode::invalid_argument,
+                                     "a call of '" + callee->name + "' has the wrong number of parameters");
             }
         }
     }
@@ -96,7 +103,9 @@ Status check_names(const Program::Impl& impl) {
     return Status::ok();
 }
 
-std::shared_ptr<const Program> make_program(std::unique_ptr<Program::Impl> impl) { return std::make_shared<const Program>(std::move(impl)); }
+std::shared_ptr<const Program> make_program(std::unique_ptr<Program::Impl> impl) {
+    return std::make_shared<const Program>(std::move(impl));
+}
 
 bool is_strong(Linkage linkage) { return linkage == Linkage::visible; }
 
@@ -167,7 +176,9 @@ class Linker {
         ptx::VariableInfo& have = out_->variables[at->second];
         if (info.linkage == Linkage::external) return Status::ok();
         if (is_strong(have.linkage) && is_strong(info.linkage)) return twice(info.name);
-        if (have.linkage == Linkage::external || is_strong(info.linkage) || (have.linkage == Linkage::common && info.size_bytes > have.size_bytes)) have = std::move(info);
+        if (have.linkage == Linkage::external || is_strong(info.linkage) ||
+            (have.linkage == Linkage::common && info.size_bytes > have.size_bytes))
+            have = std::move(info);
         return Status::ok();
     }
 

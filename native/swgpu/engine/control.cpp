@@ -25,10 +25,12 @@ Split split_here(const Context& context, const Op* pc, uint32_t mask) {
     return split;
 }
 
-void put_aside(Context& context, const Op* pc, uint32_t mask) { context.warp->splits.push_back(split_here(context, pc, mask)); }
+void put_aside(Context& context, const Op* pc, uint32_t mask) {
+    context.warp->splits.push_back(split_here(context, pc, mask));
+}
 
-// The join at `meeting` for the lanes of the running split. Branches that meet where the innermost join does share it, which bounds
-// the number of joins in loops.
+// The join at `meeting` for the lanes of the running split. Branches that meet where the innermost join does share it,
+// which bounds the number of joins in loops.
 void open_join(Context& context, const Op* meeting) {
     if (context.join >= 0) {
         const Join& top = join_of(context, context.join);
@@ -80,7 +82,8 @@ const Op* run_indexed_branch(Context& context, const Op* op, uint32_t mask) {
     uint32_t first_mask = 0;
     while (left != 0) {
         uint32_t lane = static_cast<uint32_t>(__builtin_ctz(left)), value = index[lane], same = 0;
-        if (value >= count) return raise_fault(context, op, FaultKind::invalid_pc, AddressSpace::global, lane, value, 0, false);
+        if (value >= count)
+            return raise_fault(context, op, FaultKind::invalid_pc, AddressSpace::global, lane, value, 0, false);
         for (uint32_t other = left; other != 0; other &= other - 1) {
             uint32_t candidate = static_cast<uint32_t>(__builtin_ctz(other));
             if (index[candidate] == value) same |= 1u << candidate;
@@ -115,8 +118,8 @@ const Op* run_join(Context& context, const Op* op, uint32_t mask) {
     return op + 1;
 }
 
-// After lanes have left the joins from `index` up to (not including) `stop`: those that now wait for nobody go on. The running split
-// is empty.
+// After lanes have left the joins from `index` up to (not including) `stop`: those that now wait for nobody go on. The
+// running split is empty.
 void settle_joins(Context& context, int32_t index, int32_t stop) {
     while (index != stop && index >= 0) {
         Join& join = join_of(context, index);
@@ -154,22 +157,26 @@ uint8_t* slot_at(Context& context, const Slot& slot, uint8_t* rows, uint32_t fra
     return base + (slot.ref & ~3u) + lane * slot.row_lane_bytes;
 }
 
-void copy_slots(Context& context, const std::vector<Slot>& to, uint8_t* to_rows, uint32_t to_frame, const std::vector<Slot>& from,
-                uint8_t* from_rows, uint32_t from_frame, uint32_t mask) {
+void copy_slots(Context& context, const std::vector<Slot>& to, uint8_t* to_rows, uint32_t to_frame,
+                const std::vector<Slot>& from, uint8_t* from_rows, uint32_t from_frame, uint32_t mask) {
     for (size_t i = 0; i < to.size() && i < from.size(); ++i) {
         uint32_t size = to[i].size_bytes < from[i].size_bytes ? to[i].size_bytes : from[i].size_bytes;
         for (uint32_t left = mask; left != 0; left &= left - 1) {
             uint32_t lane = static_cast<uint32_t>(__builtin_ctz(left));
-            std::memcpy(slot_at(context, to[i], to_rows, to_frame, lane), slot_at(context, from[i], from_rows, from_frame, lane), size);
+            std::memcpy(slot_at(context, to[i], to_rows, to_frame, lane),
+                        slot_at(context, from[i], from_rows, from_frame, lane), size);
         }
     }
 }
 
-const Op* enter_function(Context& context, const Op* op, const CallRecord& call, const FunctionEntry& callee, uint32_t mask) {
+const Op* enter_function(Context& context, const Op* op, const CallRecord& call, const FunctionEntry& callee,
+                         uint32_t mask) {
     uint8_t* rows = context.base[0] + call.caller_rows_bytes;
     uint32_t frame = context.frame + call.caller_frame_bytes;
-    if (context.warp->joins.size() >= kMaxJoins || rows + callee.code->rows_bytes > context.warp->rows_end || frame + callee.code->frame_bytes > context.local_stride) {
-        return raise_fault(context, op, FaultKind::stack_overflow, AddressSpace::local, static_cast<uint32_t>(__builtin_ctz(mask)), frame, 0, true);
+    if (context.warp->joins.size() >= kMaxJoins || rows + callee.code->rows_bytes > context.warp->rows_end ||
+        frame + callee.code->frame_bytes > context.local_stride) {
+        return raise_fault(context, op, FaultKind::stack_overflow, AddressSpace::local,
+                           static_cast<uint32_t>(__builtin_ctz(mask)), frame, 0, true);
     }
     copy_slots(context, callee.code->formals, rows, frame, call.arguments, context.base[0], context.frame, mask);
     int32_t index = context.warp->new_join();
@@ -198,14 +205,16 @@ const FunctionEntry* function_at(const Context& context, uint64_t address) {
 
 // Lanes that call different functions go one group at a time and meet at the join behind the call.
 const Op* call_indirect(Context& context, const Op* op, const CallRecord& call, uint32_t mask) {
-    const uint64_t* target = reinterpret_cast<const uint64_t*>(context.base[call.target & kConstantBit] + (call.target & ~3u));
+    const uint64_t* target =
+        reinterpret_cast<const uint64_t*>(context.base[call.target & kConstantBit] + (call.target & ~3u));
     uint32_t lane = static_cast<uint32_t>(__builtin_ctz(mask)), same = 0;
     for (uint32_t left = mask; left != 0; left &= left - 1) {
         uint32_t other = static_cast<uint32_t>(__builtin_ctz(left));
         if (target[other] == target[lane]) same |= 1u << other;
     }
     const FunctionEntry* callee = function_at(context, target[lane]);
-    if (callee == nullptr || callee->code->formals.size() != call.arguments.size() || callee->code->returns.size() != call.returns.size()) {
+    if (callee == nullptr || callee->code->formals.size() != call.arguments.size() ||
+        callee->code->returns.size() != call.returns.size()) {
         return raise_fault(context, op, FaultKind::invalid_pc, AddressSpace::global, lane, target[lane], 0, false);
     }
     uint32_t rest = mask & ~same, idle = context.active & ~mask;
@@ -238,7 +247,8 @@ const Op* run_call(Context& context, const Op* op, uint32_t mask) {
             return raise_fault(context, op, FaultKind::assert_failed, AddressSpace::global, lane, 0, 0, false);
         }
         int32_t result = print_formatted(context, lane, arguments[0], arguments[1]);
-        if (!call.returns.empty()) std::memcpy(slot_at(context, call.returns[0], context.base[0], context.frame, lane), &result, 4);
+        if (!call.returns.empty())
+            std::memcpy(slot_at(context, call.returns[0], context.base[0], context.frame, lane), &result, 4);
     }
     return op + 1;
 }
@@ -251,7 +261,8 @@ const Op* run_ret(Context& context, const Op* op, uint32_t mask) {
     }
     if (at < 0) return run_exit(context, op, mask);
     Join& join = join_of(context, at);
-    copy_slots(context, join.call->returns, join.rows, join.frame, join.callee->code->returns, context.base[0], context.frame, mask);
+    copy_slots(context, join.call->returns, join.rows, join.frame, join.callee->code->returns, context.base[0],
+               context.frame, mask);
     join.arrived |= mask;
     context.active &= ~mask;
     if (context.active != 0) return op + 1;
@@ -266,7 +277,8 @@ const Op* run_ret(Context& context, const Op* op, uint32_t mask) {
 }
 
 const Op* run_trap(Context& context, const Op* op, uint32_t mask) {
-    return raise_fault(context, op, FaultKind::trap, AddressSpace::global, static_cast<uint32_t>(__builtin_ctz(mask)), 0, 0, false);
+    return raise_fault(context, op, FaultKind::trap, AddressSpace::global, static_cast<uint32_t>(__builtin_ctz(mask)),
+                       0, 0, false);
 }
 
 const Op* run_nop(Context&, const Op* op, uint32_t) { return op + 1; }
@@ -291,7 +303,8 @@ const Op* run_barrier(Context& context, const Op* op, uint32_t mask) {
     auto kind = static_cast<BarrierKind>(op->aux);
     uint32_t number = op->a == kNoRef ? 0 : first_word(context, op->a, mask);
     if (number >= kBarriers) {
-        return raise_fault(context, op, FaultKind::illegal_instruction, AddressSpace::shared, static_cast<uint32_t>(__builtin_ctz(mask)), number, 0, false);
+        return raise_fault(context, op, FaultKind::illegal_instruction, AddressSpace::shared,
+                           static_cast<uint32_t>(__builtin_ctz(mask)), number, 0, false);
     }
     Barrier& barrier = context.block->barriers[number];
     if (op->b != kNoRef) barrier.expected = first_word(context, op->b, mask);
@@ -330,7 +343,8 @@ const Op* run_barrier_warp(Context& context, const Op* op, uint32_t mask) {
 template <class T>
 const Op* run_special(Context& context, const Op* op, uint32_t mask) {
     alignas(64) uint64_t value[kWarpLanes];
-    read_special(context, static_cast<ptx::SpecialRegister>(op->imm & 0xff), static_cast<uint32_t>(op->imm >> 8), value);
+    read_special(context, static_cast<ptx::SpecialRegister>(op->imm & 0xff), static_cast<uint32_t>(op->imm >> 8),
+                 value);
     T* d = reinterpret_cast<T*>(context.base[0] + op->d);
     for (uint32_t i = 0; i < kWarpLanes; ++i) {
         if (mask >> i & 1) d[i] = static_cast<T>(value[i]);
@@ -374,7 +388,8 @@ Handler control_handler(ControlOp op) {
     return run_nop;
 }
 
-// Lanes of a warp may reach the same instruction in several splits; it runs once, with all of them. The others' splits go on behind it.
+// Lanes of a warp may reach the same instruction in several splits; it runs once, with all of them. The others' splits
+// go on behind it.
 uint32_t gather_members(Context& context, const Op* op, uint32_t mask, uint32_t members) {
     Warp& warp = *context.warp;
     uint32_t missing = members & warp.live & ~mask;

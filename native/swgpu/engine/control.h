@@ -1,5 +1,5 @@
-// Handlers that change control flow or look at the block as a whole; one build for all machines. The scheduler they work with is
-// in warp.h. Design: docs/design/software-gpu.md.
+// Handlers that change control flow or look at the block as a whole; one build for all machines. The scheduler they
+// work with is in warp.h. Design: docs/design/software-gpu.md.
 #pragma once
 
 #include "swgpu/engine/op.h"
@@ -7,10 +7,24 @@
 namespace weft::engine {
 
 enum class ControlOp : uint8_t {
-    branch, indexed_branch, join, call, ret, exit, trap, breakpoint,
-    special_32, special_64, frame_address_32, frame_address_64,
-    nop, fence, nanosleep, yield,
-    barrier, barrier_warp,
+    branch,
+    indexed_branch,
+    join,
+    call,
+    ret,
+    exit,
+    trap,
+    breakpoint,
+    special_32,
+    special_64,
+    frame_address_32,
+    frame_address_64,
+    nop,
+    fence,
+    nanosleep,
+    yield,
+    barrier,
+    barrier_warp,
 };
 
 Handler control_handler(ControlOp op);

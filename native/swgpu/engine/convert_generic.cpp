@@ -17,8 +17,8 @@ struct Number {
 };
 
 struct Format {
-    int bits;      // of the significand, with the hidden one
-    int width;     // of the whole
+    int bits;   // of the significand, with the hidden one
+    int width;  // of the whole
     int max_exponent;
     uint64_t nan;
     int exponent_bits() const { return width - bits; }
@@ -27,8 +27,10 @@ struct Format {
 
 Format format_of(Type type) {
     switch (type) {
-        case Type::f16: case Type::f16x2: return {11, 16, 15, 0x7fff};
-        case Type::bf16: case Type::bf16x2: return {8, 16, 127, 0x7fff};
+        case Type::f16:
+        case Type::f16x2: return {11, 16, 15, 0x7fff};
+        case Type::bf16:
+        case Type::bf16x2: return {8, 16, 127, 0x7fff};
         case Type::tf32: return {11, 19, 127, 0x3ffff};
         case Type::f32: return {24, 32, 127, 0x7fffffff};
         default: return {53, 64, 1023, 0x7fffffffffffffff};
@@ -53,9 +55,12 @@ Number unpack(uint64_t bits, const Format& format) {
 // Whether to go to the next magnitude, given what was cut off.
 bool rounds_up(Rounding rounding, bool negative, bool odd, bool half, bool more) {
     switch (rounding) {
-        case Rounding::rm: case Rounding::rmi: return negative && (half || more);
-        case Rounding::rp: case Rounding::rpi: return !negative && (half || more);
-        case Rounding::rz: case Rounding::rzi: return false;
+        case Rounding::rm:
+        case Rounding::rmi: return negative && (half || more);
+        case Rounding::rp:
+        case Rounding::rpi: return !negative && (half || more);
+        case Rounding::rz:
+        case Rounding::rzi: return false;
         case Rounding::rna: return half;
         default: return half && (more || odd);
     }
@@ -135,7 +140,9 @@ Number rounded_whole(Number number, Rounding rounding) {
     return number;
 }
 
-bool is_whole_rounding(Rounding r) { return r == Rounding::rni || r == Rounding::rzi || r == Rounding::rmi || r == Rounding::rpi; }
+bool is_whole_rounding(Rounding r) {
+    return r == Rounding::rni || r == Rounding::rzi || r == Rounding::rmi || r == Rounding::rpi;
+}
 
 Number clamp_unit(Number number) {
     if (number.kind == Number::Class::nan || number.negative) return Number{};
@@ -200,8 +207,10 @@ const Op* run_generic(Context& context, const Op* op, uint32_t mask) {
             if (ptx::is_signed(q.to) && (value >> (to_bits - 1) & 1)) value |= ~uint64_t{0} << to_bits;
         }
         uint8_t* d = context.base[0] + op->d;
-        if (q.wide_destination) reinterpret_cast<uint64_t*>(d)[lane] = value;
-        else reinterpret_cast<uint32_t*>(d)[lane] = static_cast<uint32_t>(value);
+        if (q.wide_destination)
+            reinterpret_cast<uint64_t*>(d)[lane] = value;
+        else
+            reinterpret_cast<uint32_t*>(d)[lane] = static_cast<uint32_t>(value);
     }
     return op + 1;
 }
@@ -240,13 +249,15 @@ uint64_t encode_conversion(const ConvertQuery& q) {
 
 Handler generic_conversion(const ConvertQuery& q) {
     bool from_float = is_scalar_float(q.from), to_float = is_scalar_float(q.to);
-    bool from_int = ptx::is_integer(q.from) || ptx::is_bits(q.from), to_int = ptx::is_integer(q.to) || ptx::is_bits(q.to);
+    bool from_int = ptx::is_integer(q.from) || ptx::is_bits(q.from),
+         to_int = ptx::is_integer(q.to) || ptx::is_bits(q.to);
     if (q.to == Type::b128 || q.from == Type::b128 || q.relu) return nullptr;
     bool whole = is_whole_rounding(q.rounding);
     if (q.to == Type::tf32) return q.from == Type::f32 ? run_generic : nullptr;
     if (from_int && to_int) return q.rounding == Rounding::none ? run_generic : nullptr;
     if (from_float && to_int) return whole ? run_generic : nullptr;
-    if (from_int && to_float) return !whole && q.rounding != Rounding::none && q.rounding != Rounding::rna ? run_generic : nullptr;
+    if (from_int && to_float)
+        return !whole && q.rounding != Rounding::none && q.rounding != Rounding::rna ? run_generic : nullptr;
     if (!from_float || !to_float) return nullptr;
     bool narrows = format_of(q.to).bits < format_of(q.from).bits || (q.from == Type::f16 && q.to == Type::bf16) ||
                    (q.from == Type::bf16 && q.to == Type::f16);

@@ -21,14 +21,14 @@ struct Draft {
     Flow flow = Flow::next;
     bool e_is_source = false;
     bool has_list = false;
-    uint8_t list_definitions = 0;      // how many leading entries of the list are written; the others are read
-    std::vector<uint32_t> list;        // virtual references
-    std::vector<int32_t> targets;      // numbers of drafts
+    uint8_t list_definitions = 0;  // how many leading entries of the list are written; the others are read
+    std::vector<uint32_t> list;    // virtual references
+    std::vector<int32_t> targets;  // numbers of drafts
     bool symbol_in_imm = false;
     uint32_t symbol = 0;
-    bool reads_imm = false;            // Op::imm is a reference that is read
-    bool is_unguarded = false;         // the guard of the instruction is not for this draft
-    bool writes_imm_predicate = false; // Op::imm is a reference to a predicate that is written (carry chains)
+    bool reads_imm = false;             // Op::imm is a reference that is read
+    bool is_unguarded = false;          // the guard of the instruction is not for this draft
+    bool writes_imm_predicate = false;  // Op::imm is a reference to a predicate that is written (carry chains)
     int32_t call = -1;
 };
 

@@ -1,6 +1,6 @@
-// The engine of the software GPU: compiles PTX texts, links them, and executes launches in bounded steps on threads that
-// the caller owns. It allocates no device memory, starts no threads and knows no contexts, streams or events; those are
-// the driver's (native/swgpu/driver). Design: docs/design/software-gpu.md.
+// The engine of the software GPU: compiles PTX texts, links them, and executes launches in bounded steps on threads
+// that the caller owns. It allocates no device memory, starts no threads and knows no contexts, streams or events;
+// those are the driver's (native/swgpu/driver). Design: docs/design/software-gpu.md.
 //
 // Device addresses are addresses of this process. Shared, local and parameter memory have generic windows at and above
 // kFirstWindow, so device memory must lie below it.
@@ -21,7 +21,8 @@ namespace weft::engine {
 inline constexpr uint64_t kFirstWindow = uint64_t{1} << 48;
 inline constexpr uint32_t kWarpLanes = 32;
 
-// ---- compile and link ------------------------------------------------------------------------------------------------
+// ---- compile and link
+// ------------------------------------------------------------------------------------------------
 
 struct CompileOptions {
     uint32_t device_sm = 80;  // 10 * major + minor; a text for a newer target is refused
@@ -56,15 +57,16 @@ Result<std::shared_ptr<const Program>> compile(std::string_view ptx, const Compi
 // that stay undefined are listed in undefined().
 Result<std::shared_ptr<const Program>> link(std::span<const std::shared_ptr<const Program>> programs);
 
-// ---- load ------------------------------------------------------------------------------------------------------------
+// ---- load
+// ------------------------------------------------------------------------------------------------------------
 
 class Kernel;  // an entry with all addresses resolved
 
 class Module {
   public:
     struct Impl;
-    // `addresses` runs parallel to program->variables(): where each .global and .const variable lies (0 for shared ones).
-    // The caller then writes the images that initial_image() gives. Fails when the program has undefined names.
+    // `addresses` runs parallel to program->variables(): where each .global and .const variable lies (0 for shared
+    // ones). The caller then writes the images that initial_image() gives. Fails when the program has undefined names.
     static Result<std::shared_ptr<const Module>> load(std::shared_ptr<const Program> program,
                                                       std::vector<uint64_t> addresses);
     explicit Module(std::unique_ptr<Impl> impl);
@@ -82,7 +84,8 @@ class Module {
     std::unique_ptr<Impl> impl_;
 };
 
-// ---- memory ----------------------------------------------------------------------------------------------------------
+// ---- memory
+// ----------------------------------------------------------------------------------------------------------
 
 struct MemoryRange {
     uint64_t begin = 0;
@@ -108,7 +111,8 @@ class OutputSink {
     virtual void write(std::string_view text) = 0;
 };
 
-// ---- launch ----------------------------------------------------------------------------------------------------------
+// ---- launch
+// ----------------------------------------------------------------------------------------------------------
 
 struct Dim3 {
     uint32_t x = 1, y = 1, z = 1;
@@ -138,16 +142,16 @@ struct LineProfile {
 
 enum class FaultKind : uint8_t {
     none,
-    illegal_address,     // CUDA_ERROR_ILLEGAL_ADDRESS
-    misaligned_address,  // CUDA_ERROR_MISALIGNED_ADDRESS
-    illegal_instruction, // trap-like: CUDA_ERROR_ILLEGAL_INSTRUCTION
-    invalid_pc,          // indirect call to something that is no function: CUDA_ERROR_INVALID_PC
-    trap,                // CUDA_ERROR_LAUNCH_FAILED
-    assert_failed,       // CUDA_ERROR_ASSERT
-    stack_overflow,      // CUDA_ERROR_LAUNCH_FAILED
-    deadlock,            // every thread of a block waits at a barrier that none can complete: CUDA_ERROR_LAUNCH_TIMEOUT
-    cancelled,           // cancel() was called: CUDA_ERROR_LAUNCH_TIMEOUT
-    out_of_memory,       // the host has no memory for a block: CUDA_ERROR_OUT_OF_MEMORY
+    illegal_address,      // CUDA_ERROR_ILLEGAL_ADDRESS
+    misaligned_address,   // CUDA_ERROR_MISALIGNED_ADDRESS
+    illegal_instruction,  // trap-like: CUDA_ERROR_ILLEGAL_INSTRUCTION
+    invalid_pc,           // indirect call to something that is no function: CUDA_ERROR_INVALID_PC
+    trap,                 // CUDA_ERROR_LAUNCH_FAILED
+    assert_failed,        // CUDA_ERROR_ASSERT
+    stack_overflow,       // CUDA_ERROR_LAUNCH_FAILED
+    deadlock,       // every thread of a block waits at a barrier that none can complete: CUDA_ERROR_LAUNCH_TIMEOUT
+    cancelled,      // cancel() was called: CUDA_ERROR_LAUNCH_TIMEOUT
+    out_of_memory,  // the host has no memory for a block: CUDA_ERROR_OUT_OF_MEMORY
 };
 
 std::string_view to_string(FaultKind kind);
@@ -162,7 +166,8 @@ struct Fault {
     bool is_write = false;
     std::string space;  // "global", "shared", "local", "param"
     uint32_t line = 0;  // of the PTX text
-    // One line: "illegal address 0x7f... (write of 4 bytes, global) in kernel 'k', block (0,0,0), thread (33,0,0), PTX line 17".
+    // One line: "illegal address 0x7f... (write of 4 bytes, global) in kernel 'k', block (0,0,0), thread (33,0,0), PTX
+    // line 17".
     std::string describe() const;
 };
 

@@ -105,16 +105,19 @@ void print_profile(const Launch& launch, const std::string& text) {
     uint64_t all = 0;
     for (const LineProfile& line : launch.profile()) {
         std::string opcode = opcode_at(text, line.line);
-        auto at = std::find_if(totals.begin(), totals.end(), [&](const Total& total) { return total.opcode == opcode; });
+        auto at =
+            std::find_if(totals.begin(), totals.end(), [&](const Total& total) { return total.opcode == opcode; });
         if (at == totals.end()) at = totals.insert(totals.end(), {opcode, 0, 0});
         at->warps += line.warp_instructions;
         at->nanoseconds += line.nanoseconds;
         all += line.nanoseconds;
     }
-    std::sort(totals.begin(), totals.end(), [](const Total& a, const Total& b) { return a.nanoseconds > b.nanoseconds; });
+    std::sort(totals.begin(), totals.end(),
+              [](const Total& a, const Total& b) { return a.nanoseconds > b.nanoseconds; });
     std::fprintf(stderr, "%-20s %14s %10s %8s\n", "opcode", "warp instr.", "ns each", "share");
     for (const Total& total : totals) {
-        std::fprintf(stderr, "%-20s %14llu %10.1f %7.1f%%\n", total.opcode.c_str(), static_cast<unsigned long long>(total.warps),
+        std::fprintf(stderr, "%-20s %14llu %10.1f %7.1f%%\n", total.opcode.c_str(),
+                     static_cast<unsigned long long>(total.warps),
                      static_cast<double>(total.nanoseconds) / static_cast<double>(total.warps),
                      100.0 * static_cast<double>(total.nanoseconds) / static_cast<double>(all));
     }
@@ -193,8 +196,10 @@ int run(const Options& options) {
         std::fprintf(stderr, "the product is wrong\n");
         return 1;
     }
-    std::printf("{\"name\":\"swgpu.matmul_minst_per_s\",\"value\":%.0f,\"unit\":\"1e6/s\",\"size\":%u,\"threads\":%u,\"isa\":\"%.*s\"}\n", best, n,
-                options.threads, static_cast<int>(instruction_set().size()), instruction_set().data());
+    std::printf(
+        "{\"name\":\"swgpu.matmul_minst_per_s\",\"value\":%.0f,\"unit\":\"1e6/"
+        "s\",\"size\":%u,\"threads\":%u,\"isa\":\"%.*s\"}\n",
+        best, n, options.threads, static_cast<int>(instruction_set().size()), instruction_set().data());
     return 0;
 }
 

@@ -42,7 +42,8 @@ TEST(Engine, AddsVectorsAcrossBlocks) {
   cvta.to.global.u64 %rd9, %rd3; add.s64 %rd10, %rd9, %rd5; st.global.f32 [%rd10], %f3;
 $L__BB0_2:
   ret;
-})"), "add", {{4}, {256}}, arguments);
+})"),
+                                 "add", {{4}, {256}}, arguments);
     EXPECT_EQ(outcome.error, "");
     EXPECT_EQ(outcome.fault.kind, FaultKind::none) << outcome.fault.describe();
     auto c = memory.download<float>(out, 1000);
@@ -66,18 +67,26 @@ SKIP:
   shr.u32 %r3, %r3, 1;
   setp.ne.u32 %p2, %r3, 0;
   @%p2 bra LOOP;
-  ld.shared.u32 %r9, [s];)"), {{3}, {256}});
+  ld.shared.u32 %r9, [s];)"),
+                       {{3}, {256}});
     for (uint32_t value : out) EXPECT_EQ(value, 255u * 256 / 2);
 }
 
 TEST(Engine, RefusesUnknownInstructionsWithTheirLine) {
     auto error = [](std::string_view body) { return compile(ptx_text(body), {}).status().text(); };
-    EXPECT_EQ(error(".entry k() {\n .reg .b32 %r<4>;\n frobnicate.u32 %r1,\t%r2;\n}"), "line 6: unsupported instruction 'frobnicate.u32 %r1, %r2'");
-    EXPECT_EQ(error(".entry k() {\n .reg .b32 %r<4>;\n add.frob.s32 %r1, %r2, %r3;\n}"), "line 6: unsupported instruction 'add.frob.s32 %r1, %r2, %r3'");
-    EXPECT_EQ(compile(ptx_text(".entry k() { .reg .b32 %r<4>; add.q.s32 %r1, %r1, %r1; }"), {}).status().code(), ErrorCode::unsupported);
+    EXPECT_EQ(error(".entry k() {\n .reg .b32 %r<4>;\n frobnicate.u32 %r1,\t%r2;\n}"),
+              "line 6: unsupported instruction 'frobnicate.u32 %r1, %r2'");
+    EXPECT_EQ(error(".entry k() {\n .reg .b32 %r<4>;\n add.frob.s32 %r1, %r2, %r3;\n}"),
+              "line 6: unsupported instruction 'add.frob.s32 %r1, %r2, %r3'");
+    EXPECT_EQ(compile(ptx_text(".entry k() { .reg .b32 %r<4>; add.q.s32 %r1, %r1, %r1; }"), {}).status().code(),
+              ErrorCode::unsupported);
     EXPECT_NE(error(".entry k() {\n bra NOWHERE;\n}").find("line 5: unknown label 'NOWHERE'"), std::string::npos);
-    EXPECT_NE(error(".entry k() {\n .reg .b32 %r<2>; .reg .b64 %rd<2>;\n add.s32 %r1, %r1, %rd1;\n}").find("line 6: an operand has the wrong size"), std::string::npos);
-    EXPECT_NE(error(".entry k() {\n .reg .b32 %r<2>;\n ld.global.u32 %r1, [nothing];\n}").find("line 6: unknown name 'nothing'"), std::string::npos);
+    EXPECT_NE(error(".entry k() {\n .reg .b32 %r<2>; .reg .b64 %rd<2>;\n add.s32 %r1, %r1, %rd1;\n}")
+                  .find("line 6: an operand has the wrong size"),
+              std::string::npos);
+    EXPECT_NE(error(".entry k() {\n .reg .b32 %r<2>;\n ld.global.u32 %r1, [nothing];\n}")
+                  .find("line 6: unknown name 'nothing'"),
+              std::string::npos);
 }
 
 TEST(Engine, RefusesATextForANewerDevice) {
@@ -91,7 +100,8 @@ TEST(Engine, ReportsWhatAFunctionNeeds) {
 .shared .align 4 .b8 unused[4096];
 .shared .align 4 .b8 used[512];
 .func f() { .local .b8 depot[40]; .reg .b32 %r; mov.u32 %r, used; ret; }
-.visible .entry k(.param .u64 p) { .local .b8 depot[24]; call f; ret; })"), {});
+.visible .entry k(.param .u64 p) { .local .b8 depot[24]; call f; ret; })"),
+                           {});
     ASSERT_TRUE(program.is_ok()) << program.status().text();
     for (const ptx::FunctionInfo& info : (*program)->functions()) {
         if (!info.is_entry) continue;
@@ -103,12 +113,15 @@ TEST(Engine, ReportsWhatAFunctionNeeds) {
 
 TEST(Engine, ResolvesVariablesAndTheirInitialisers) {
     TestMemory memory;
-    auto out = results(memory, body_text(R"(
+    auto out = results(memory,
+                       body_text(R"(
   ld.global.u64 %rd1, [pointer]; mul.wide.u32 %rd2, %r0, 4; add.s64 %rd3, %rd1, %rd2; ld.u32 %r1, [%rd3];
   mov.u64 %rd4, factors; cvta.const.u64 %rd5, %rd4; add.s64 %rd6, %rd5, %rd2; ld.u32 %r2, [%rd6];
   ld.const.u32 %r3, [factors+4];
   mul.lo.u32 %r9, %r1, %r2; add.u32 %r9, %r9, %r3;)",
-        ".global .u32 data[5] = {0, 10, 20, 30, 40};\n.const .u32 factors[4] = {1, 2, 3, 4};\n.global .u64 pointer = generic(data)+4;"), {{1}, {4}});
+                                 ".global .u32 data[5] = {0, 10, 20, 30, 40};\n.const .u32 factors[4] = {1, 2, 3, "
+                                 "4};\n.global .u64 pointer = generic(data)+4;"),
+                       {{1}, {4}});
     EXPECT_EQ(out, (std::vector<uint32_t>{12, 42, 92, 162}));
 }
 
@@ -123,7 +136,8 @@ TEST(Engine, LinksTexts) {
   { .param .b32 p; .param .b32 q; st.param.b32 [p], %r1; call.uni (q), twice, (p); ld.param.b32 %r2, [q]; }
   { .param .b32 p; .param .b32 q; st.param.b32 [p], %r2; call.uni (q), helper, (p); ld.param.b32 %r2, [q]; }
   ld.global.u32 %r3, [offset]; add.u32 %r2, %r2, %r3;
-  ld.param.u64 %rd1, [out]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r2; ret; })"), {});
+  ld.param.u64 %rd1, [out]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r2; ret; })"),
+                         {});
     ASSERT_TRUE(first.is_ok()) << first.status().text();
     EXPECT_EQ((*first)->undefined(), (std::vector<std::string>{"offset", "twice"}));
     EXPECT_FALSE(load_module(*first, memory).is_ok());
@@ -134,7 +148,8 @@ TEST(Engine, LinksTexts) {
 .visible .func (.param .b32 r) twice(.param .b32 a) {
   .reg .b32 %r<3>; ld.param.u32 %r1, [a];
   { .param .b32 p; .param .b32 q; st.param.b32 [p], %r1; call.uni (q), helper, (p); ld.param.b32 %r2, [q]; }
-  st.param.u32 [r], %r2; ret; })"), {});
+  st.param.u32 [r], %r2; ret; })"),
+                          {});
     ASSERT_TRUE(second.is_ok()) << second.status().text();
     std::vector<std::shared_ptr<const Program>> both{*first, *second};
     auto linked = link(both);
@@ -175,13 +190,15 @@ END: ret; })";
     TestMemory memory;
     Outcome outcome = run_kernel(memory, ptx_text(text), "k", {{1}, {2}}, {});
     EXPECT_EQ(outcome.error, "");
-    EXPECT_EQ(outcome.output, "0:ab 1.50\n1:ab 1.50\nab:7: block: [0,0,0], thread: [1,0,0] ab: assertion `ab` failed.\n");
+    EXPECT_EQ(outcome.output,
+              "0:ab 1.50\n1:ab 1.50\nab:7: block: [0,0,0], thread: [1,0,0] ab: assertion `ab` failed.\n");
     EXPECT_EQ(outcome.fault.kind, FaultKind::assert_failed);
     EXPECT_EQ(outcome.fault.thread.x, 1u);
 }
 
 TEST(Engine, ChecksLaunches) {
-    auto program = compile(ptx_text(".shared .b8 s[1000];\n.visible .entry k(.param .u64 a) { .reg .b32 %r; mov.u32 %r, s; ret; }"), {});
+    auto program = compile(
+        ptx_text(".shared .b8 s[1000];\n.visible .entry k(.param .u64 a) { .reg .b32 %r; mov.u32 %r, s; ret; }"), {});
     ASSERT_TRUE(program.is_ok());
     TestMemory memory;
     auto kernel = (*load_module(*program, memory))->kernel("k");
@@ -213,7 +230,8 @@ TEST(Engine, CountsAtomicsOfAllWorkers) {
   atom.add.f32 %f1, [%rd1+4], 0f3F800000;
   mov.u32 %r1, %ctaid.x; atom.global.max.u32 %r2, [%rd1+8], %r1;
   atom.global.inc.u32 %r3, [%rd1+12], 9;
-  ret; })"), "k", {{64}, {96}, 0, 4, 500}, arguments);
+  ret; })"),
+                                 "k", {{64}, {96}, 0, 4, 500}, arguments);
     EXPECT_EQ(outcome.error, "");
     auto value = memory.download<uint32_t>(out, 4);
     EXPECT_EQ(value[0], 64u * 96);

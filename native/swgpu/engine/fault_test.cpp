@@ -1,4 +1,5 @@
-// What goes wrong in a kernel stays in the launch: bounds, alignment, traps, deadlocks, cancellation, starvation; hostile texts.
+// What goes wrong in a kernel stays in the launch: bounds, alignment, traps, deadlocks, cancellation, starvation;
+// hostile texts.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -19,8 +20,11 @@ Fault fault_of(const std::string& text, uint64_t offset = 0, Shape shape = {{1},
 }
 
 std::string access(std::string_view instructions) {
-    return ptx_text(".visible .entry k(.param .u64 p) {\n.reg .b64 %rd<9>; .reg .b32 %r<9>; .reg .pred %p<3>; .shared .align 16 .b8 s[64]; .local .align 16 .b8 l[32];\n"
-                    "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd1, %rd2;\n" + std::string(instructions) + "\nret; }");
+    return ptx_text(
+        ".visible .entry k(.param .u64 p) {\n.reg .b64 %rd<9>; .reg .b32 %r<9>; .reg .pred %p<3>; .shared .align 16 "
+        ".b8 s[64]; .local .align 16 .b8 l[32];\n"
+        "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd1, %rd2;\n" +
+        std::string(instructions) + "\nret; }");
 }
 
 TEST(Fault, GlobalWriteBehindTheEnd) {
@@ -31,14 +35,18 @@ TEST(Fault, GlobalWriteBehindTheEnd) {
     EXPECT_EQ(fault.size_bytes, 4u);
     EXPECT_EQ(fault.line, 7u);
     EXPECT_EQ(fault.kernel, "k");
-    EXPECT_NE(fault.describe().find("(write of 4 bytes, global) in kernel 'k', block (0,0,0), thread (24,0,0), PTX line 7"), std::string::npos) << fault.describe();
+    EXPECT_NE(
+        fault.describe().find("(write of 4 bytes, global) in kernel 'k', block (0,0,0), thread (24,0,0), PTX line 7"),
+        std::string::npos)
+        << fault.describe();
 }
 
 TEST(Fault, EverySpaceIsBounded) {
     EXPECT_EQ(fault_of(access("ld.global.u32 %r2, [%rd1+-4];")).kind, FaultKind::illegal_address);
     EXPECT_EQ(fault_of(access("ld.global.u32 %r2, [0];")).kind, FaultKind::illegal_address);
     EXPECT_EQ(fault_of(access("ld.global.v2.u64 {%rd3, %rd4}, [%rd1+256];")).kind, FaultKind::illegal_address);
-    EXPECT_EQ(fault_of(access("mov.u64 %rd3, 0x7fffffffffffff00; ld.u32 %r2, [%rd3];")).kind, FaultKind::illegal_address);
+    EXPECT_EQ(fault_of(access("mov.u64 %rd3, 0x7fffffffffffff00; ld.u32 %r2, [%rd3];")).kind,
+              FaultKind::illegal_address);
     EXPECT_EQ(fault_of(access("mov.u32 %r3, s; st.shared.u32 [%r3+64], %r1;")).space, "shared");
     EXPECT_EQ(fault_of(access("mov.u32 %r3, s; add.u32 %r3, %r3, -4; ld.shared.u32 %r2, [%r3];")).space, "shared");
     EXPECT_EQ(fault_of(access("mov.u32 %r3, s; ld.shared.u32 %r2, [%r3+0xfffffff0];")).space, "shared");
@@ -48,11 +56,18 @@ TEST(Fault, EverySpaceIsBounded) {
     EXPECT_EQ(fault_of(access("mov.b64 %rd3, p; ld.param.u64 %rd4, [%rd3+8];")).space, "param");
     EXPECT_EQ(fault_of(access("atom.global.add.u32 %r2, [%rd1+256], 1;")).kind, FaultKind::illegal_address);
     EXPECT_EQ(fault_of(access("cp.async.cg.shared.global [s], [%rd1+256], 16;")).kind, FaultKind::illegal_address);
-    EXPECT_EQ(fault_of(access("mov.u32 %r3, s; ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r4, %r5, %r6, %r7}, [%r3+64];")).space, "shared");
+    EXPECT_EQ(
+        fault_of(access("mov.u32 %r3, s; ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r4, %r5, %r6, %r7}, [%r3+64];"))
+            .space,
+        "shared");
 }
 
 TEST(Fault, LanesThatDoNotExecuteDoNotFault) {
-    EXPECT_EQ(fault_of(access("setp.lt.u32 %p1, %r1, 24; @%p1 st.global.u32 [%rd2+160], %r1; @%p1 ld.global.u32 %r2, [%rd2+160];")).kind, FaultKind::none);
+    EXPECT_EQ(
+        fault_of(
+            access("setp.lt.u32 %p1, %r1, 24; @%p1 st.global.u32 [%rd2+160], %r1; @%p1 ld.global.u32 %r2, [%rd2+160];"))
+            .kind,
+        FaultKind::none);
 }
 
 TEST(Fault, Misaligned) {
@@ -65,11 +80,13 @@ TEST(Fault, Misaligned) {
 TEST(Fault, Trap) { EXPECT_EQ(fault_of(access("setp.eq.u32 %p1, %r1, 9; @%p1 trap;")).thread.x, 9u); }
 
 TEST(Fault, CallOfNoFunction) {
-    EXPECT_EQ(fault_of(access("P: .callprototype _ (); mov.u64 %rd3, 12345; call %rd3, P;")).kind, FaultKind::invalid_pc);
+    EXPECT_EQ(fault_of(access("P: .callprototype _ (); mov.u64 %rd3, 12345; call %rd3, P;")).kind,
+              FaultKind::invalid_pc);
 }
 
 TEST(Fault, BarrierThatNobodyCompletes) {
-    EXPECT_EQ(fault_of(access("setp.eq.u32 %p1, %r1, 0; @%p1 bar.sync 1, 64; bar.sync 2, 64;")).kind, FaultKind::deadlock);
+    EXPECT_EQ(fault_of(access("setp.eq.u32 %p1, %r1, 0; @%p1 bar.sync 1, 64; bar.sync 2, 64;")).kind,
+              FaultKind::deadlock);
 }
 
 std::shared_ptr<Launch> endless(TestMemory& memory) {
@@ -127,7 +144,8 @@ TEST(Fault, AnEndlessKernelDoesNotStarveOthersOnTheSameWorker) {
 }
 
 TEST(Fault, TheFirstFaultEndsTheLaunch) {
-    Fault fault = fault_of(access("mov.u32 %r2, %ctaid.x; setp.eq.u32 %p1, %r2, 3; @%p1 trap; L: bra L;"), 0, {{64}, {32}, 0, 2, 500});
+    Fault fault = fault_of(access("mov.u32 %r2, %ctaid.x; setp.eq.u32 %p1, %r2, 3; @%p1 trap; L: bra L;"), 0,
+                           {{64}, {32}, 0, 2, 500});
     EXPECT_EQ(fault.kind, FaultKind::trap);
     EXPECT_EQ(fault.block.x, 3u);
 }
@@ -141,8 +159,9 @@ A: mov.u64 %rd1, l; st.local.v2.u32 [%rd1], {%r0, %r1}; ld.local.u64 %rd2, [%rd1
   { .param .b32 p; .param .b32 q; st.param.b32 [p], %r9; call.uni (q), f, (p); ld.param.b32 %r9, [q]; }
 B: shfl.sync.bfly.b32 %r5|%p2, %r9, 1, 31, -1; cvt.rn.f32.u32 %f1, %r5; fma.rn.f32 %f2, %f1, 0f40000000, %f1;
   cvt.rzi.u32.f32 %r9, %f2; vote.sync.ballot.b32 %r6, %p1, -1; lop3.b32 %r9, %r9, %r6, %r5, 0x96; add.cc.u32 %r7, %r9, %r6; addc.u32 %r9, %r7, 0;)",
-        ".global .align 4 .u32 table[4] = {1, 2, generic(table), 4};\n"
-        ".func (.param .b32 r) f(.param .b32 a) { .reg .b32 %r<3>; ld.param.u32 %r1, [a]; add.u32 %r1, %r1, 3; st.param.b32 [r], %r1; ret; }\n");
+                     ".global .align 4 .u32 table[4] = {1, 2, generic(table), 4};\n"
+                     ".func (.param .b32 r) f(.param .b32 a) { .reg .b32 %r<3>; ld.param.u32 %r1, [a]; add.u32 %r1, "
+                     "%r1, 3; st.param.b32 [r], %r1; ret; }\n");
 }
 
 // Each changed text either fails to compile, or runs to its end or into a fault within its budget.
@@ -182,8 +201,11 @@ TEST(Fuzz, TruncatedTextsNeverCrash) {
 TEST(Fuzz, ChangedTextsNeverCrash) {
     std::mt19937 random(20261121);
     const std::string text = sample_text();
-    const std::string_view pieces[] = {"%r1", "%rd1", "%p1", "%f1", "s", "l", "0", "-1", "4294967295", ";", ",", "{", "}", "[", "]", "bra", "A", ".u64", ".s16",
-                                       ".v4", "ret", "exit", "call", "bar.sync", "0f7fc00000", "table", "f", "@%p1", "!", "|", "+8", "+0x7fffffff", ".pred", "%tid.x"};
+    const std::string_view pieces[] = {"%r1",  "%rd1",       "%p1",      "%f1",         "s",     "l",     "0",
+                                       "-1",   "4294967295", ";",        ",",           "{",     "}",     "[",
+                                       "]",    "bra",        "A",        ".u64",        ".s16",  ".v4",   "ret",
+                                       "exit", "call",       "bar.sync", "0f7fc00000",  "table", "f",     "@%p1",
+                                       "!",    "|",          "+8",       "+0x7fffffff", ".pred", "%tid.x"};
     for (int round = 0; round < 6000; ++round) {
         std::string changed = text;
         for (uint32_t n = 1 + random() % 3; n > 0; --n) {
@@ -194,7 +216,8 @@ TEST(Fuzz, ChangedTextsNeverCrash) {
                 case 2: changed.insert(at, pieces[random() % std::size(pieces)]); break;
                 default: {
                     size_t begin = changed.find_first_of(" ,", at);
-                    if (begin != std::string::npos) changed.replace(begin + 1, 1 + random() % 4, pieces[random() % std::size(pieces)]);
+                    if (begin != std::string::npos)
+                        changed.replace(begin + 1, 1 + random() % 4, pieces[random() % std::size(pieces)]);
                 }
             }
             if (changed.empty()) break;

@@ -1,5 +1,5 @@
-// Floating-point building blocks of the handlers: flushing, canonical NaNs, clamps, half formats, approximations. All branch-free, so that
-// loops over lanes vectorise. For handler files; see lanes.h.
+// Floating-point building blocks of the handlers: flushing, canonical NaNs, clamps, half formats, approximations. All
+// branch-free, so that loops over lanes vectorise. For handler files; see lanes.h.
 #pragma once
 
 #include "swgpu/engine/lanes.h"
@@ -21,7 +21,9 @@ WEFT_INLINE float flush(float a) {
     return f32_of((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
 }
 template <bool Ftz>
-WEFT_INLINE double flush(double a) { return a; }
+WEFT_INLINE double flush(double a) {
+    return a;
+}
 
 // Results of f32 instructions that are not a number are the canonical NaN; f64 keeps what the arithmetic gives.
 WEFT_INLINE float canonical(float a) { return a != a ? f32_of(kNan32) : a; }
@@ -29,7 +31,9 @@ WEFT_INLINE double canonical(double a) { return a; }
 
 // To [0, 1]; a NaN becomes +0.
 template <class T>
-WEFT_INLINE T clamp01(T a) { return a > T(0) ? (a < T(1) ? a : T(1)) : T(0); }
+WEFT_INLINE T clamp01(T a) {
+    return a > T(0) ? (a < T(1) ? a : T(1)) : T(0);
+}
 
 template <bool Ftz, bool Sat, class T>
 WEFT_INLINE T finish(T a) {
@@ -137,7 +141,8 @@ WEFT_INLINE float approx_ex2(float x) {
     p = p * f + 6.9314718056e-1f;
     p = p * f + 1.0f;
     int32_t n = static_cast<int32_t>(whole != whole ? 0.0f : whole), half = n >> 1;
-    float scale1 = f32_of(static_cast<uint32_t>(half + 127) << 23), scale2 = f32_of(static_cast<uint32_t>(n - half + 127) << 23);
+    float scale1 = f32_of(static_cast<uint32_t>(half + 127) << 23),
+          scale2 = f32_of(static_cast<uint32_t>(n - half + 127) << 23);
     float result = p * scale1 * scale2;
     return x != x ? f32_of(kNan32) : result;
 }

@@ -28,7 +28,8 @@ void connect(const std::vector<Draft>& drafts, FlowGraph& graph) {
     for (size_t b = 0; b < graph.blocks.size(); ++b) {
         BasicBlock& block = graph.blocks[b];
         const Draft& last = drafts[block.end - 1];
-        for (int32_t target : last.targets) block.successors.push_back(graph.block_of_draft[static_cast<size_t>(target)]);
+        for (int32_t target : last.targets)
+            block.successors.push_back(graph.block_of_draft[static_cast<size_t>(target)]);
         bool falls_through = last.flow == Flow::next || last.op.guard != kNoRef;
         if (falls_through && b + 1 < graph.blocks.size()) block.successors.push_back(static_cast<int32_t>(b) + 1);
         std::sort(block.successors.begin(), block.successors.end());
@@ -59,13 +60,14 @@ std::vector<int32_t> reverse_post_order(const std::vector<std::vector<int32_t>>&
     return order;
 }
 
-// Immediate post-dominators towards one exit. Lanes that leave by another end of the function are taken out of every meeting when they do, so
-// those paths do not count. -1: the block does not reach the exit.
+// Immediate post-dominators towards one exit. Lanes that leave by another end of the function are taken out of every
+// meeting when they do, so those paths do not count. -1: the block does not reach the exit.
 std::vector<int32_t> post_dominators(const FlowGraph& graph, int32_t exit) {
     size_t count = graph.blocks.size();
     std::vector<std::vector<int32_t>> predecessors(count);
     for (size_t b = 0; b < count; ++b) {
-        for (int32_t to : graph.blocks[b].successors) predecessors[static_cast<size_t>(to)].push_back(static_cast<int32_t>(b));
+        for (int32_t to : graph.blocks[b].successors)
+            predecessors[static_cast<size_t>(to)].push_back(static_cast<int32_t>(b));
     }
     std::vector<int32_t> order = reverse_post_order(predecessors, exit), rank(count, -1), dominator(count, -1);
     for (size_t i = 0; i < order.size(); ++i) rank[static_cast<size_t>(order[i])] = static_cast<int32_t>(i);

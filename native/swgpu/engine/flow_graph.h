@@ -1,4 +1,5 @@
-// The control-flow graph of a function's drafts and where diverged lanes meet again. Design: docs/design/software-gpu.md.
+// The control-flow graph of a function's drafts and where diverged lanes meet again. Design:
+// docs/design/software-gpu.md.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// atom and red. Lanes go one after the other; other workers may touch the same memory at any time. One build for all machines.
+// atom and red. Lanes go one after the other; other workers may touch the same memory at any time. One build for all
+// machines.
 #define WEFT_ISA atomic
 #include "swgpu/engine/atomic.h"
 
@@ -25,43 +26,91 @@ Bits update_as(Bits* at, Bits operand, Combine&& combine) {
     });
 }
 
-template <class T> struct Add { WEFT_INLINE T run(T* at, T b, T) { return __atomic_fetch_add(at, b, __ATOMIC_SEQ_CST); } };
-template <class T> struct And { WEFT_INLINE T run(T* at, T b, T) { return __atomic_fetch_and(at, b, __ATOMIC_SEQ_CST); } };
-template <class T> struct Or { WEFT_INLINE T run(T* at, T b, T) { return __atomic_fetch_or(at, b, __ATOMIC_SEQ_CST); } };
-template <class T> struct Xor { WEFT_INLINE T run(T* at, T b, T) { return __atomic_fetch_xor(at, b, __ATOMIC_SEQ_CST); } };
-template <class T> struct Exch { WEFT_INLINE T run(T* at, T b, T) { return __atomic_exchange_n(at, b, __ATOMIC_SEQ_CST); } };
-template <class T> struct Cas {
+template <class T>
+struct Add {
+    WEFT_INLINE T run(T* at, T b, T) { return __atomic_fetch_add(at, b, __ATOMIC_SEQ_CST); }
+};
+template <class T>
+struct And {
+    WEFT_INLINE T run(T* at, T b, T) { return __atomic_fetch_and(at, b, __ATOMIC_SEQ_CST); }
+};
+template <class T>
+struct Or {
+    WEFT_INLINE T run(T* at, T b, T) { return __atomic_fetch_or(at, b, __ATOMIC_SEQ_CST); }
+};
+template <class T>
+struct Xor {
+    WEFT_INLINE T run(T* at, T b, T) { return __atomic_fetch_xor(at, b, __ATOMIC_SEQ_CST); }
+};
+template <class T>
+struct Exch {
+    WEFT_INLINE T run(T* at, T b, T) { return __atomic_exchange_n(at, b, __ATOMIC_SEQ_CST); }
+};
+template <class T>
+struct Cas {
     WEFT_INLINE T run(T* at, T b, T c) {
         __atomic_compare_exchange_n(at, &b, c, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
         return b;
-    } };
-template <class T, class V> struct Min {
-    WEFT_INLINE T run(T* at, T b, T) { return update_as<T, V>(at, b, [](V x, V y) { return y < x ? y : x; }); } };
-template <class T, class V> struct Max {
-    WEFT_INLINE T run(T* at, T b, T) { return update_as<T, V>(at, b, [](V x, V y) { return y > x ? y : x; }); } };
+    }
+};
+template <class T, class V>
+struct Min {
+    WEFT_INLINE T run(T* at, T b, T) {
+        return update_as<T, V>(at, b, [](V x, V y) { return y < x ? y : x; });
+    }
+};
+template <class T, class V>
+struct Max {
+    WEFT_INLINE T run(T* at, T b, T) {
+        return update_as<T, V>(at, b, [](V x, V y) { return y > x ? y : x; });
+    }
+};
 struct Inc {
     WEFT_INLINE uint32_t run(uint32_t* at, uint32_t b, uint32_t) {
-        return update(at, [b](uint32_t v) { return v >= b ? 0u : v + 1; }); } };
+        return update(at, [b](uint32_t v) { return v >= b ? 0u : v + 1; });
+    }
+};
 struct Dec {
     WEFT_INLINE uint32_t run(uint32_t* at, uint32_t b, uint32_t) {
-        return update(at, [b](uint32_t v) { return v == 0 || v > b ? b : v - 1; }); } };
+        return update(at, [b](uint32_t v) { return v == 0 || v > b ? b : v - 1; });
+    }
+};
 struct AddF32 {
     WEFT_INLINE uint32_t run(uint32_t* at, uint32_t b, uint32_t) {
-        return update_as<uint32_t, float>(at, b, [](float x, float y) { return canonical(x + y); }); } };
+        return update_as<uint32_t, float>(at, b, [](float x, float y) { return canonical(x + y); });
+    }
+};
 struct AddF64 {
     WEFT_INLINE uint64_t run(uint64_t* at, uint64_t b, uint64_t) {
-        return update_as<uint64_t, double>(at, b, [](double x, double y) { return x + y; }); } };
+        return update_as<uint64_t, double>(at, b, [](double x, double y) { return x + y; });
+    }
+};
 
-template <class H> WEFT_INLINE uint32_t half_add(uint32_t a, uint32_t b) { return H::store(H::load(a) + H::load(b)); }
-template <class H> WEFT_INLINE uint32_t half_min(uint32_t a, uint32_t b) { return H::store(pick<false>(H::load(a), H::load(b))); }
-template <class H> WEFT_INLINE uint32_t half_max(uint32_t a, uint32_t b) { return H::store(pick<true>(H::load(a), H::load(b))); }
+template <class H>
+WEFT_INLINE uint32_t half_add(uint32_t a, uint32_t b) {
+    return H::store(H::load(a) + H::load(b));
+}
+template <class H>
+WEFT_INLINE uint32_t half_min(uint32_t a, uint32_t b) {
+    return H::store(pick<false>(H::load(a), H::load(b)));
+}
+template <class H>
+WEFT_INLINE uint32_t half_max(uint32_t a, uint32_t b) {
+    return H::store(pick<true>(H::load(a), H::load(b)));
+}
 using HalfOperation = uint32_t (*)(uint32_t, uint32_t);
-template <HalfOperation F> struct Half {
+template <HalfOperation F>
+struct Half {
     WEFT_INLINE uint16_t run(uint16_t* at, uint16_t b, uint16_t) {
-        return update(at, [b](uint16_t v) { return static_cast<uint16_t>(F(v, b)); }); } };
-template <HalfOperation F> struct Pair {
+        return update(at, [b](uint16_t v) { return static_cast<uint16_t>(F(v, b)); });
+    }
+};
+template <HalfOperation F>
+struct Pair {
     WEFT_INLINE uint32_t run(uint32_t* at, uint32_t b, uint32_t) {
-        return update(at, [b](uint32_t v) { return F(v & 0xffff, b & 0xffff) | F(v >> 16, b >> 16) << 16; }); } };
+        return update(at, [b](uint32_t v) { return F(v & 0xffff, b & 0xffff) | F(v >> 16, b >> 16) << 16; });
+    }
+};
 
 template <class T, class F>
 const Op* run(Context& context, const Op* op, uint32_t mask) {
@@ -73,7 +122,8 @@ const Op* run(Context& context, const Op* op, uint32_t mask) {
     Stored* d = op->d == kNoRef ? nullptr : row<Stored>(context, op->d);
     for (uint32_t left = mask; left != 0; left &= left - 1) {
         int lane = __builtin_ctz(left);
-        T before = F::run(reinterpret_cast<T*>(context.address[lane]), static_cast<T>(b[lane]), static_cast<T>(c[lane]));
+        T before =
+            F::run(reinterpret_cast<T*>(context.address[lane]), static_cast<T>(b[lane]), static_cast<T>(c[lane]));
         if (d != nullptr) d[lane] = before;
     }
     return op + 1;
@@ -118,8 +168,10 @@ Handler bits(ptx::Type type) {
 
 Handler add(ptx::Type type) {
     switch (type) {
-        case ptx::Type::u32: case ptx::Type::s32: return run<uint32_t, Add<uint32_t>>;
-        case ptx::Type::u64: case ptx::Type::s64: return run<uint64_t, Add<uint64_t>>;
+        case ptx::Type::u32:
+        case ptx::Type::s32: return run<uint32_t, Add<uint32_t>>;
+        case ptx::Type::u64:
+        case ptx::Type::s64: return run<uint64_t, Add<uint64_t>>;
         case ptx::Type::f32: return run<uint32_t, AddF32>;
         case ptx::Type::f64: return run<uint64_t, AddF64>;
         case ptx::Type::f16: return run<uint16_t, Half<half_add<F16>>>;

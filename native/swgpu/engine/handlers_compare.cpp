@@ -26,15 +26,25 @@ WEFT_INLINE bool holds(T a, T b) {
     return false;
 }
 
-// What all comparisons do with their mask: combine it with a predicate, then write predicates or a register of truth values.
+// What all comparisons do with their mask: combine it with a predicate, then write predicates or a register of truth
+// values.
 const Op* end_compare(Context& context, const Op* op, uint32_t mask, uint32_t result) {
     uint32_t inverse = ~result;
     if (op->c != kNoRef) {
         uint32_t other = predicate(context, op->c);
         switch (op->aux & 3) {
-            case 1: result &= other; inverse &= other; break;
-            case 2: result |= other; inverse |= other; break;
-            case 3: result ^= other; inverse ^= other; break;
+            case 1:
+                result &= other;
+                inverse &= other;
+                break;
+            case 2:
+                result |= other;
+                inverse |= other;
+                break;
+            case 3:
+                result ^= other;
+                inverse ^= other;
+                break;
             default: break;
         }
     }
@@ -44,9 +54,9 @@ const Op* end_compare(Context& context, const Op* op, uint32_t mask, uint32_t re
         if (op->e != kNoRef) set_predicate(context, op->e, inverse, mask);
         return op + 1;
     }
-    uint32_t truth = end == CompareEnd::mask_f32   ? 0x3f800000u
-                     : end == CompareEnd::mask_u16 ? 0xffffu
-                     : end == CompareEnd::mask_f16 ? 0x3c00u
+    uint32_t truth = end == CompareEnd::mask_f32    ? 0x3f800000u
+                     : end == CompareEnd::mask_u16  ? 0xffffu
+                     : end == CompareEnd::mask_f16  ? 0x3c00u
                      : end == CompareEnd::mask_bf16 ? 0x3f80u
                                                     : ~0u;
     alignas(64) uint32_t value[32];
@@ -94,7 +104,8 @@ const Op* compare(Context& context, const Op* op, uint32_t mask) {
 // Pairs: the first predicate (or low half) is of the low elements, the second of the high ones.
 template <Compare C, class H>
 const Op* compare_pair(Context& context, const Op* op, uint32_t mask) {
-    uint32_t low = compare_mask<C, Half<H, 0, false>>(context, op), high = compare_mask<C, Half<H, 16, false>>(context, op);
+    uint32_t low = compare_mask<C, Half<H, 0, false>>(context, op),
+             high = compare_mask<C, Half<H, 16, false>>(context, op);
     if (op->c != kNoRef) {
         uint32_t other = predicate(context, op->c), kind = op->aux & 3;
         low = kind == 1 ? low & other : kind == 2 ? low | other : low ^ other;
@@ -167,15 +178,19 @@ Handler pair_of(Compare c) {
 
 Handler select_compare(const CompareQuery& q) {
     switch (q.type) {
-        case ptx::Type::u16: case ptx::Type::b16: return ordered_of<Plain<uint16_t>>(q.compare);
+        case ptx::Type::u16:
+        case ptx::Type::b16: return ordered_of<Plain<uint16_t>>(q.compare);
         case ptx::Type::s16: return ordered_of<Plain<int16_t>>(q.compare);
-        case ptx::Type::u32: case ptx::Type::b32: return ordered_of<Plain<uint32_t>>(q.compare);
+        case ptx::Type::u32:
+        case ptx::Type::b32: return ordered_of<Plain<uint32_t>>(q.compare);
         case ptx::Type::s32: return ordered_of<Plain<int32_t>>(q.compare);
-        case ptx::Type::u64: case ptx::Type::b64: return ordered_of<Plain<uint64_t>>(q.compare);
+        case ptx::Type::u64:
+        case ptx::Type::b64: return ordered_of<Plain<uint64_t>>(q.compare);
         case ptx::Type::s64: return ordered_of<Plain<int64_t>>(q.compare);
         case ptx::Type::f32: return q.ftz ? float_of<Flushed>(q.compare) : float_of<Plain<float>>(q.compare);
         case ptx::Type::f64: return q.ftz ? nullptr : float_of<Plain<double>>(q.compare);
-        case ptx::Type::f16: return q.ftz ? float_of<Half<F16, 0, true>>(q.compare) : float_of<Half<F16, 0, false>>(q.compare);
+        case ptx::Type::f16:
+            return q.ftz ? float_of<Half<F16, 0, true>>(q.compare) : float_of<Half<F16, 0, false>>(q.compare);
         case ptx::Type::bf16: return q.ftz ? nullptr : float_of<Half<BF16, 0, false>>(q.compare);
         case ptx::Type::f16x2: return q.ftz ? nullptr : pair_of<F16>(q.compare);
         case ptx::Type::bf16x2: return q.ftz ? nullptr : pair_of<BF16>(q.compare);

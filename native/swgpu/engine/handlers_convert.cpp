@@ -1,5 +1,5 @@
-// The conversions that programs use most; null for all others, which convert_generic.cpp does. Built once per instruction
-// set; see lanes.h.
+// The conversions that programs use most; null for all others, which convert_generic.cpp does. Built once per
+// instruction set; see lanes.h.
 #include "swgpu/engine/float_ops.h"
 
 namespace weft::engine::WEFT_ISA {
@@ -7,7 +7,9 @@ namespace {
 
 // A source of type T in a row of 64-bit lanes.
 template <class T>
-struct WideLane { T value; };
+struct WideLane {
+    T value;
+};
 
 template <class T>
 struct Lane<WideLane<T>> {
@@ -22,19 +24,33 @@ struct IntToInt {
     using A = S;
     WEFT_INLINE DRow run(S a) {
         T value;
-        if constexpr (requires { a.value; }) value = static_cast<T>(a.value);
-        else value = static_cast<T>(a);
+        if constexpr (requires { a.value; })
+            value = static_cast<T>(a.value);
+        else
+            value = static_cast<T>(a);
         if constexpr (static_cast<T>(-1) < static_cast<T>(1)) {
-            if constexpr (sizeof(DRow) == 8) return static_cast<DRow>(static_cast<int64_t>(value));
-            else return static_cast<DRow>(static_cast<int32_t>(value));
+            if constexpr (sizeof(DRow) == 8)
+                return static_cast<DRow>(static_cast<int64_t>(value));
+            else
+                return static_cast<DRow>(static_cast<int32_t>(value));
         } else {
             return static_cast<DRow>(value);
         }
     }
 };
 
-template <class T> struct IntToF32 { using D = float; using A = T; WEFT_INLINE float run(T a) { return static_cast<float>(a); } };
-template <class T> struct IntToF64 { using D = double; using A = T; WEFT_INLINE double run(T a) { return static_cast<double>(a); } };
+template <class T>
+struct IntToF32 {
+    using D = float;
+    using A = T;
+    WEFT_INLINE float run(T a) { return static_cast<float>(a); }
+};
+template <class T>
+struct IntToF64 {
+    using D = double;
+    using A = T;
+    WEFT_INLINE double run(T a) { return static_cast<double>(a); }
+};
 
 template <Rounding R>
 WEFT_INLINE float whole(float a) {
@@ -88,31 +104,73 @@ struct F64ToS32 {
 };
 
 template <Rounding R, bool Ftz, bool Sat>
-struct F32Whole { using D = float; using A = float; WEFT_INLINE float run(float a) { return finish<Ftz, Sat>(whole<R>(flush<Ftz>(a))); } };
+struct F32Whole {
+    using D = float;
+    using A = float;
+    WEFT_INLINE float run(float a) { return finish<Ftz, Sat>(whole<R>(flush<Ftz>(a))); }
+};
 template <bool Ftz, bool Sat>
-struct F32ToF32 { using D = float; using A = float; WEFT_INLINE float run(float a) { return finish<Ftz, Sat>(flush<Ftz>(a)); } };
+struct F32ToF32 {
+    using D = float;
+    using A = float;
+    WEFT_INLINE float run(float a) { return finish<Ftz, Sat>(flush<Ftz>(a)); }
+};
 template <bool Ftz>
-struct F32ToF64 { using D = double; using A = float; WEFT_INLINE double run(float a) { return static_cast<double>(flush<Ftz>(a)); } };
+struct F32ToF64 {
+    using D = double;
+    using A = float;
+    WEFT_INLINE double run(float a) { return static_cast<double>(flush<Ftz>(a)); }
+};
 template <bool Ftz, bool Sat>
-struct F64ToF32 { using D = float; using A = double; WEFT_INLINE float run(double a) { return finish<Ftz, Sat>(static_cast<float>(a)); } };
+struct F64ToF32 {
+    using D = float;
+    using A = double;
+    WEFT_INLINE float run(double a) { return finish<Ftz, Sat>(static_cast<float>(a)); }
+};
 template <Rounding R>
-struct F64Whole { using D = double; using A = double; WEFT_INLINE double run(double a) { return whole<R>(a); } };
-struct F16ToF32 { using D = float; using A = uint32_t; WEFT_INLINE float run(uint32_t a) { return canonical(f32_from_f16(a & 0xffffu)); } };
-struct BF16ToF32 { using D = float; using A = uint32_t; WEFT_INLINE float run(uint32_t a) { return canonical(f32_from_bf16(a & 0xffffu)); } };
-struct F32ToF16 { using D = uint32_t; using A = float; WEFT_INLINE uint32_t run(float a) { return f16_from_f32(a); } };
-struct F32ToBF16 { using D = uint32_t; using A = float; WEFT_INLINE uint32_t run(float a) { return bf16_from_f32(a); } };
+struct F64Whole {
+    using D = double;
+    using A = double;
+    WEFT_INLINE double run(double a) { return whole<R>(a); }
+};
+struct F16ToF32 {
+    using D = float;
+    using A = uint32_t;
+    WEFT_INLINE float run(uint32_t a) { return canonical(f32_from_f16(a & 0xffffu)); }
+};
+struct BF16ToF32 {
+    using D = float;
+    using A = uint32_t;
+    WEFT_INLINE float run(uint32_t a) { return canonical(f32_from_bf16(a & 0xffffu)); }
+};
+struct F32ToF16 {
+    using D = uint32_t;
+    using A = float;
+    WEFT_INLINE uint32_t run(float a) { return f16_from_f32(a); }
+};
+struct F32ToBF16 {
+    using D = uint32_t;
+    using A = float;
+    WEFT_INLINE uint32_t run(float a) { return bf16_from_f32(a); }
+};
 
 template <class S>
 Handler int_to(ptx::Type to, bool wide) {
     switch (to) {
-        case ptx::Type::u8: case ptx::Type::b8: return wide ? map1<IntToInt<S, uint8_t, uint64_t>> : map1<IntToInt<S, uint8_t, uint32_t>>;
+        case ptx::Type::u8:
+        case ptx::Type::b8: return wide ? map1<IntToInt<S, uint8_t, uint64_t>> : map1<IntToInt<S, uint8_t, uint32_t>>;
         case ptx::Type::s8: return wide ? map1<IntToInt<S, int8_t, uint64_t>> : map1<IntToInt<S, int8_t, uint32_t>>;
-        case ptx::Type::u16: case ptx::Type::b16: return wide ? map1<IntToInt<S, uint16_t, uint64_t>> : map1<IntToInt<S, uint16_t, uint32_t>>;
+        case ptx::Type::u16:
+        case ptx::Type::b16:
+            return wide ? map1<IntToInt<S, uint16_t, uint64_t>> : map1<IntToInt<S, uint16_t, uint32_t>>;
         case ptx::Type::s16: return wide ? map1<IntToInt<S, int16_t, uint64_t>> : map1<IntToInt<S, int16_t, uint32_t>>;
-        case ptx::Type::u32: case ptx::Type::b32: return wide ? map1<IntToInt<S, uint32_t, uint64_t>> : map1<IntToInt<S, uint32_t, uint32_t>>;
+        case ptx::Type::u32:
+        case ptx::Type::b32:
+            return wide ? map1<IntToInt<S, uint32_t, uint64_t>> : map1<IntToInt<S, uint32_t, uint32_t>>;
         case ptx::Type::s32: return wide ? map1<IntToInt<S, int32_t, uint64_t>> : map1<IntToInt<S, int32_t, uint32_t>>;
-        case ptx::Type::u64: case ptx::Type::b64: case ptx::Type::s64:
-            return wide ? static_cast<Handler>(map1<IntToInt<S, uint64_t, uint64_t>>) : nullptr;
+        case ptx::Type::u64:
+        case ptx::Type::b64:
+        case ptx::Type::s64: return wide ? static_cast<Handler>(map1<IntToInt<S, uint64_t, uint64_t>>) : nullptr;
         default: return nullptr;
     }
 }
@@ -121,13 +179,19 @@ Handler integers(const ConvertQuery& q) {
     if (q.sat || q.ftz || q.rounding != Rounding::none) return nullptr;
     bool wide = q.wide_destination;
     switch (q.from) {
-        case ptx::Type::u8: case ptx::Type::b8: return q.wide_source ? int_to<WideLane<uint8_t>>(q.to, wide) : int_to<uint8_t>(q.to, wide);
+        case ptx::Type::u8:
+        case ptx::Type::b8: return q.wide_source ? int_to<WideLane<uint8_t>>(q.to, wide) : int_to<uint8_t>(q.to, wide);
         case ptx::Type::s8: return q.wide_source ? int_to<WideLane<int8_t>>(q.to, wide) : int_to<int8_t>(q.to, wide);
-        case ptx::Type::u16: case ptx::Type::b16: return q.wide_source ? int_to<WideLane<uint16_t>>(q.to, wide) : int_to<uint16_t>(q.to, wide);
+        case ptx::Type::u16:
+        case ptx::Type::b16:
+            return q.wide_source ? int_to<WideLane<uint16_t>>(q.to, wide) : int_to<uint16_t>(q.to, wide);
         case ptx::Type::s16: return q.wide_source ? int_to<WideLane<int16_t>>(q.to, wide) : int_to<int16_t>(q.to, wide);
-        case ptx::Type::u32: case ptx::Type::b32: return q.wide_source ? int_to<WideLane<uint32_t>>(q.to, wide) : int_to<uint32_t>(q.to, wide);
+        case ptx::Type::u32:
+        case ptx::Type::b32:
+            return q.wide_source ? int_to<WideLane<uint32_t>>(q.to, wide) : int_to<uint32_t>(q.to, wide);
         case ptx::Type::s32: return q.wide_source ? int_to<WideLane<int32_t>>(q.to, wide) : int_to<int32_t>(q.to, wide);
-        case ptx::Type::u64: case ptx::Type::b64: return int_to<uint64_t>(q.to, wide);
+        case ptx::Type::u64:
+        case ptx::Type::b64: return int_to<uint64_t>(q.to, wide);
         case ptx::Type::s64: return int_to<int64_t>(q.to, wide);
         default: return nullptr;
     }
@@ -159,24 +223,32 @@ Handler whole_of(Rounding rounding) {
         default: return nullptr;
     }
 }
-template <bool Ftz> struct With {
-    template <Rounding R> using S32 = F32ToS32<R, Ftz>;
-    template <Rounding R> using U32 = F32ToU32<R, Ftz>;
-    template <Rounding R> using Whole = F32Whole<R, Ftz, false>;
-    template <Rounding R> using WholeSat = F32Whole<R, Ftz, true>;
+template <bool Ftz>
+struct With {
+    template <Rounding R>
+    using S32 = F32ToS32<R, Ftz>;
+    template <Rounding R>
+    using U32 = F32ToU32<R, Ftz>;
+    template <Rounding R>
+    using Whole = F32Whole<R, Ftz, false>;
+    template <Rounding R>
+    using WholeSat = F32Whole<R, Ftz, true>;
 };
 
 Handler from_f32(const ConvertQuery& q) {
     if (q.relu) return nullptr;
     switch (q.to) {
-        case ptx::Type::s32: return q.ftz ? whole_of<With<true>::S32>(q.rounding) : whole_of<With<false>::S32>(q.rounding);
-        case ptx::Type::u32: return q.ftz ? whole_of<With<true>::U32>(q.rounding) : whole_of<With<false>::U32>(q.rounding);
+        case ptx::Type::s32:
+            return q.ftz ? whole_of<With<true>::S32>(q.rounding) : whole_of<With<false>::S32>(q.rounding);
+        case ptx::Type::u32:
+            return q.ftz ? whole_of<With<true>::U32>(q.rounding) : whole_of<With<false>::U32>(q.rounding);
         case ptx::Type::f32:
             if (q.rounding == Rounding::none) {
                 if (q.ftz) return q.sat ? map1<F32ToF32<true, true>> : map1<F32ToF32<true, false>>;
                 return q.sat ? map1<F32ToF32<false, true>> : map1<F32ToF32<false, false>>;
             }
-            if (q.ftz) return q.sat ? whole_of<With<true>::WholeSat>(q.rounding) : whole_of<With<true>::Whole>(q.rounding);
+            if (q.ftz)
+                return q.sat ? whole_of<With<true>::WholeSat>(q.rounding) : whole_of<With<true>::Whole>(q.rounding);
             return q.sat ? whole_of<With<false>::WholeSat>(q.rounding) : whole_of<With<false>::Whole>(q.rounding);
         case ptx::Type::f64:
             if (q.rounding != Rounding::none || q.sat) return nullptr;
@@ -202,7 +274,8 @@ Handler from_f64(const ConvertQuery& q) {
 }  // namespace
 
 Handler select_convert(const ConvertQuery& q) {
-    bool int_to_int = (ptx::is_integer(q.to) || ptx::is_bits(q.to)) && (ptx::is_integer(q.from) || ptx::is_bits(q.from));
+    bool int_to_int =
+        (ptx::is_integer(q.to) || ptx::is_bits(q.to)) && (ptx::is_integer(q.from) || ptx::is_bits(q.from));
     if (int_to_int) return integers(q);
     if (q.wide_destination != (ptx::size_of(q.to) == 8)) return nullptr;
     if (ptx::is_integer(q.from) && (q.to == ptx::Type::f32 || q.to == ptx::Type::f64)) return int_to_float(q);

@@ -1,5 +1,5 @@
-// f32 and f64 arithmetic rounded towards zero, down or up: the host's rounding mode is changed around the loop. Built with
-// -frounding-math; the operations are kept out of line so that none moves across the change.
+// f32 and f64 arithmetic rounded towards zero, down or up: the host's rounding mode is changed around the loop. Built
+// with -frounding-math; the operations are kept out of line so that none moves across the change.
 #include <cfenv>
 
 #define WEFT_ISA directed
@@ -18,8 +18,13 @@ WEFT_KEEP void compute(T* d, const T* a, const T* b, const T* c) {
         if constexpr (K == Operation::mul) d[i] = a[i] * b[i];
         if constexpr (K == Operation::div) d[i] = a[i] / b[i];
         if constexpr (K == Operation::rcp) d[i] = T(1) / a[i];
-        if constexpr (K == Operation::sqrt) d[i] = sizeof(T) == 4 ? static_cast<T>(__builtin_sqrtf(static_cast<float>(a[i]))) : static_cast<T>(__builtin_sqrt(a[i]));
-        if constexpr (K == Operation::fma) d[i] = sizeof(T) == 4 ? static_cast<T>(__builtin_fmaf(static_cast<float>(a[i]), static_cast<float>(b[i]), static_cast<float>(c[i]))) : static_cast<T>(__builtin_fma(a[i], b[i], c[i]));
+        if constexpr (K == Operation::sqrt)
+            d[i] = sizeof(T) == 4 ? static_cast<T>(__builtin_sqrtf(static_cast<float>(a[i])))
+                                  : static_cast<T>(__builtin_sqrt(a[i]));
+        if constexpr (K == Operation::fma)
+            d[i] = sizeof(T) == 4 ? static_cast<T>(__builtin_fmaf(static_cast<float>(a[i]), static_cast<float>(b[i]),
+                                                                  static_cast<float>(c[i])))
+                                  : static_cast<T>(__builtin_fma(a[i], b[i], c[i]));
     }
 }
 

@@ -1,5 +1,5 @@
-// f32 and f64 arithmetic, rounding to nearest; other roundings are in handlers_directed.cpp. Built once per instruction set;
-// see lanes.h.
+// f32 and f64 arithmetic, rounding to nearest; other roundings are in handlers_directed.cpp. Built once per instruction
+// set; see lanes.h.
 #include <cmath>
 
 #include "swgpu/engine/float_ops.h"
@@ -7,56 +7,115 @@
 namespace weft::engine::WEFT_ISA {
 namespace {
 
-template <class T> struct Same1 { using D = T; using A = T; };
-template <class T> struct Same2 { using D = T; using A = T; using B = T; };
-template <class T> struct Same3 { using D = T; using A = T; using B = T; using C = T; };
+template <class T>
+struct Same1 {
+    using D = T;
+    using A = T;
+};
+template <class T>
+struct Same2 {
+    using D = T;
+    using A = T;
+    using B = T;
+};
+template <class T>
+struct Same3 {
+    using D = T;
+    using A = T;
+    using B = T;
+    using C = T;
+};
 
 WEFT_INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 WEFT_INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 WEFT_INLINE float root(float a) { return __builtin_sqrtf(a); }
 WEFT_INLINE double root(double a) { return __builtin_sqrt(a); }
 
-template <class T, bool Ftz, bool Sat> struct Add : Same2<T> {
-    WEFT_INLINE T run(T a, T b) { return finish<Ftz, Sat>(flush<Ftz>(a) + flush<Ftz>(b)); } };
-template <class T, bool Ftz, bool Sat> struct Sub : Same2<T> {
-    WEFT_INLINE T run(T a, T b) { return finish<Ftz, Sat>(flush<Ftz>(a) - flush<Ftz>(b)); } };
-template <class T, bool Ftz, bool Sat> struct Mul : Same2<T> {
-    WEFT_INLINE T run(T a, T b) { return finish<Ftz, Sat>(flush<Ftz>(a) * flush<Ftz>(b)); } };
-template <class T, bool Ftz, bool Sat> struct Fma : Same3<T> {
-    WEFT_INLINE T run(T a, T b, T c) { return finish<Ftz, Sat>(fused(flush<Ftz>(a), flush<Ftz>(b), flush<Ftz>(c))); } };
-template <class T, bool Ftz, bool> struct Div : Same2<T> {
-    WEFT_INLINE T run(T a, T b) { return finish<Ftz, false>(flush<Ftz>(a) / flush<Ftz>(b)); } };
-template <class T, bool Ftz> struct Rcp : Same1<T> {
-    WEFT_INLINE T run(T a) { return finish<Ftz, false>(T(1) / flush<Ftz>(a)); } };
-template <class T, bool Ftz> struct Sqrt : Same1<T> {
-    WEFT_INLINE T run(T a) { return finish<Ftz, false>(root(flush<Ftz>(a))); } };
-template <class T, bool Ftz> struct Rsqrt : Same1<T> {
-    WEFT_INLINE T run(T a) { return finish<Ftz, false>(static_cast<T>(1.0 / root(static_cast<double>(flush<Ftz>(a))))); } };
-template <class T, bool Ftz> struct Abs : Same1<T> {
-    WEFT_INLINE T run(T a) { return flush<Ftz>(sizeof(T) == 4 ? static_cast<T>(__builtin_fabsf(static_cast<float>(a))) : static_cast<T>(__builtin_fabs(a))); } };
-template <bool Ftz> struct Neg32 : Same1<float> {
-    WEFT_INLINE float run(float a) { return f32_of(bits_of(flush<Ftz>(a)) ^ 0x80000000u); } };
-struct Neg64 : Same1<double> { WEFT_INLINE double run(double a) { return -a; } };
-template <class T, bool Ftz, bool Max> struct MinMax : Same2<T> {
-    WEFT_INLINE T run(T a, T b) { return pick<Max>(flush<Ftz>(a), flush<Ftz>(b)); } };
-template <bool Ftz, bool Max> struct MinMaxNan : Same2<float> {
+template <class T, bool Ftz, bool Sat>
+struct Add : Same2<T> {
+    WEFT_INLINE T run(T a, T b) { return finish<Ftz, Sat>(flush<Ftz>(a) + flush<Ftz>(b)); }
+};
+template <class T, bool Ftz, bool Sat>
+struct Sub : Same2<T> {
+    WEFT_INLINE T run(T a, T b) { return finish<Ftz, Sat>(flush<Ftz>(a) - flush<Ftz>(b)); }
+};
+template <class T, bool Ftz, bool Sat>
+struct Mul : Same2<T> {
+    WEFT_INLINE T run(T a, T b) { return finish<Ftz, Sat>(flush<Ftz>(a) * flush<Ftz>(b)); }
+};
+template <class T, bool Ftz, bool Sat>
+struct Fma : Same3<T> {
+    WEFT_INLINE T run(T a, T b, T c) { return finish<Ftz, Sat>(fused(flush<Ftz>(a), flush<Ftz>(b), flush<Ftz>(c))); }
+};
+template <class T, bool Ftz, bool>
+struct Div : Same2<T> {
+    WEFT_INLINE T run(T a, T b) { return finish<Ftz, false>(flush<Ftz>(a) / flush<Ftz>(b)); }
+};
+template <class T, bool Ftz>
+struct Rcp : Same1<T> {
+    WEFT_INLINE T run(T a) { return finish<Ftz, false>(T(1) / flush<Ftz>(a)); }
+};
+template <class T, bool Ftz>
+struct Sqrt : Same1<T> {
+    WEFT_INLINE T run(T a) { return finish<Ftz, false>(root(flush<Ftz>(a))); }
+};
+template <class T, bool Ftz>
+struct Rsqrt : Same1<T> {
+    WEFT_INLINE T run(T a) {
+        return finish<Ftz, false>(static_cast<T>(1.0 / root(static_cast<double>(flush<Ftz>(a)))));
+    }
+};
+template <class T, bool Ftz>
+struct Abs : Same1<T> {
+    WEFT_INLINE T run(T a) {
+        return flush<Ftz>(sizeof(T) == 4 ? static_cast<T>(__builtin_fabsf(static_cast<float>(a)))
+                                         : static_cast<T>(__builtin_fabs(a)));
+    }
+};
+template <bool Ftz>
+struct Neg32 : Same1<float> {
+    WEFT_INLINE float run(float a) { return f32_of(bits_of(flush<Ftz>(a)) ^ 0x80000000u); }
+};
+struct Neg64 : Same1<double> {
+    WEFT_INLINE double run(double a) { return -a; }
+};
+template <class T, bool Ftz, bool Max>
+struct MinMax : Same2<T> {
+    WEFT_INLINE T run(T a, T b) { return pick<Max>(flush<Ftz>(a), flush<Ftz>(b)); }
+};
+template <bool Ftz, bool Max>
+struct MinMaxNan : Same2<float> {
     WEFT_INLINE float run(float a, float b) {
         float result = pick<Max>(flush<Ftz>(a), flush<Ftz>(b));
         return a != a || b != b ? f32_of(kNan32) : result;
-    } };
-template <bool Ftz, bool Max, bool Nan> struct MinMaxXorsign : Same2<float> {
+    }
+};
+template <bool Ftz, bool Max, bool Nan>
+struct MinMaxXorsign : Same2<float> {
     WEFT_INLINE float run(float a, float b) {
         uint32_t sign = (bits_of(a) ^ bits_of(b)) & 0x80000000u;
         float result = pick<Max>(__builtin_fabsf(flush<Ftz>(a)), __builtin_fabsf(flush<Ftz>(b)));
         bool bad = Nan && (a != a || b != b);
         return bad || result != result ? f32_of(kNan32) : f32_of(bits_of(result) | sign);
-    } };
-template <bool Ftz> struct Ex2 : Same1<float> { WEFT_INLINE float run(float a) { return flush<Ftz>(approx_ex2(flush<Ftz>(a))); } };
-template <bool Ftz> struct Lg2 : Same1<float> { WEFT_INLINE float run(float a) { return flush<Ftz>(approx_lg2(flush<Ftz>(a))); } };
-struct Tanh : Same1<float> { WEFT_INLINE float run(float a) { return approx_tanh(a); } };
-struct Copysign32 : Same2<uint32_t> { WEFT_INLINE uint32_t run(uint32_t a, uint32_t b) { return (a & 0x80000000u) | (b & 0x7fffffffu); } };
+    }
+};
+template <bool Ftz>
+struct Ex2 : Same1<float> {
+    WEFT_INLINE float run(float a) { return flush<Ftz>(approx_ex2(flush<Ftz>(a))); }
+};
+template <bool Ftz>
+struct Lg2 : Same1<float> {
+    WEFT_INLINE float run(float a) { return flush<Ftz>(approx_lg2(flush<Ftz>(a))); }
+};
+struct Tanh : Same1<float> {
+    WEFT_INLINE float run(float a) { return approx_tanh(a); }
+};
+struct Copysign32 : Same2<uint32_t> {
+    WEFT_INLINE uint32_t run(uint32_t a, uint32_t b) { return (a & 0x80000000u) | (b & 0x7fffffffu); }
+};
 struct Copysign64 : Same2<uint64_t> {
-    WEFT_INLINE uint64_t run(uint64_t a, uint64_t b) { return (a & 0x8000000000000000u) | (b & 0x7fffffffffffffffu); } };
+    WEFT_INLINE uint64_t run(uint64_t a, uint64_t b) { return (a & 0x8000000000000000u) | (b & 0x7fffffffffffffffu); }
+};
 
 template <bool Cos, bool Ftz>
 const Op* sincos(Context& context, const Op* op, uint32_t mask) {
@@ -70,7 +129,9 @@ const Op* sincos(Context& context, const Op* op, uint32_t mask) {
     for (int i = 0; i < 32; ++i) large |= static_cast<uint32_t>(__builtin_fabsf(input[i]) > kTrigonometricLimit) << i;
     for (large &= mask; large != 0; large &= large - 1) {
         int i = __builtin_ctz(large);
-        if (input[i] - input[i] == 0.0f) result[i] = static_cast<float>(Cos ? ::cos(static_cast<double>(input[i])) : ::sin(static_cast<double>(input[i])));
+        if (input[i] - input[i] == 0.0f)
+            result[i] =
+                static_cast<float>(Cos ? ::cos(static_cast<double>(input[i])) : ::sin(static_cast<double>(input[i])));
     }
     blend(row<float>(context, op->d), result, mask);
     return op + 1;
@@ -96,11 +157,22 @@ const Op* library64(Context& context, const Op* op, uint32_t mask) {
 template <template <class, bool, bool> class F, class Map>
 Handler flags(const ArithmeticQuery& q) {
     if (q.type == ptx::Type::f64) return q.ftz || q.sat ? nullptr : Map::template handler<F<double, false, false>>();
-    if (q.ftz) return q.sat ? Map::template handler<F<float, true, true>>() : Map::template handler<F<float, true, false>>();
+    if (q.ftz)
+        return q.sat ? Map::template handler<F<float, true, true>>() : Map::template handler<F<float, true, false>>();
     return q.sat ? Map::template handler<F<float, false, true>>() : Map::template handler<F<float, false, false>>();
 }
-struct Two { template <class F> static Handler handler() { return map2<F>; } };
-struct Three { template <class F> static Handler handler() { return map3<F>; } };
+struct Two {
+    template <class F>
+    static Handler handler() {
+        return map2<F>;
+    }
+};
+struct Three {
+    template <class F>
+    static Handler handler() {
+        return map3<F>;
+    }
+};
 
 template <template <class, bool> class F>
 Handler one(const ArithmeticQuery& q) {

@@ -1,5 +1,5 @@
-// f16, bf16 and pairs of them. Values are widened to f32 (f64 inside fma), computed there and rounded once; the widths are such that this
-// equals rounding the exact result. Built once per instruction set; see lanes.h.
+// f16, bf16 and pairs of them. Values are widened to f32 (f64 inside fma), computed there and rounded once; the widths
+// are such that this equals rounding the exact result. Built once per instruction set; see lanes.h.
 #include "swgpu/engine/float_ops.h"
 
 namespace weft::engine::WEFT_ISA {
@@ -26,58 +26,116 @@ WEFT_INLINE uint32_t finish_half(float value) {
     return store<H, Ftz>(value);
 }
 
-template <class H, bool Ftz, End E> struct Add {
-    WEFT_INLINE uint32_t run(uint32_t a, uint32_t b) { return finish_half<H, Ftz, E>(load<H, Ftz>(a) + load<H, Ftz>(b)); } };
-template <class H, bool Ftz, End E> struct Sub {
-    WEFT_INLINE uint32_t run(uint32_t a, uint32_t b) { return finish_half<H, Ftz, E>(load<H, Ftz>(a) - load<H, Ftz>(b)); } };
-template <class H, bool Ftz, End E> struct Mul {
+template <class H, bool Ftz, End E>
+struct Add {
+    WEFT_INLINE uint32_t run(uint32_t a, uint32_t b) {
+        return finish_half<H, Ftz, E>(load<H, Ftz>(a) + load<H, Ftz>(b));
+    }
+};
+template <class H, bool Ftz, End E>
+struct Sub {
+    WEFT_INLINE uint32_t run(uint32_t a, uint32_t b) {
+        return finish_half<H, Ftz, E>(load<H, Ftz>(a) - load<H, Ftz>(b));
+    }
+};
+template <class H, bool Ftz, End E>
+struct Mul {
     // The product of two bf16 may be too small for f32 to hold exactly.
     WEFT_INLINE uint32_t run(uint32_t a, uint32_t b) {
-        return finish_half<H, Ftz, E>(odd_f32(double(load<H, Ftz>(a)) * double(load<H, Ftz>(b)))); } };
-template <class H, bool Ftz, End E> struct Fma {
+        return finish_half<H, Ftz, E>(odd_f32(double(load<H, Ftz>(a)) * double(load<H, Ftz>(b))));
+    }
+};
+template <class H, bool Ftz, End E>
+struct Fma {
     WEFT_INLINE uint32_t run(uint32_t a, uint32_t b, uint32_t c) {
-        return finish_half<H, Ftz, E>(H::fma(load<H, Ftz>(a), load<H, Ftz>(b), load<H, Ftz>(c))); } };
-template <class H, bool Ftz, End E> struct Abs { WEFT_INLINE uint32_t run(uint32_t a) {
-    uint32_t bits = a & 0x7fffu;
-    return Ftz && (bits & H::kExponent) == 0 ? 0 : bits; } };
-template <class H, bool Ftz, End E> struct Neg { WEFT_INLINE uint32_t run(uint32_t a) {
-    uint32_t bits = (a & 0xffffu) ^ 0x8000u;
-    return Ftz && (bits & H::kExponent) == 0 ? bits & 0x8000u : bits; } };
-template <bool Max, bool Nan, bool Xorsign> struct MinMax {
-    template <class H, bool Ftz, End E> struct Of {
+        return finish_half<H, Ftz, E>(H::fma(load<H, Ftz>(a), load<H, Ftz>(b), load<H, Ftz>(c)));
+    }
+};
+template <class H, bool Ftz, End E>
+struct Abs {
+    WEFT_INLINE uint32_t run(uint32_t a) {
+        uint32_t bits = a & 0x7fffu;
+        return Ftz && (bits & H::kExponent) == 0 ? 0 : bits;
+    }
+};
+template <class H, bool Ftz, End E>
+struct Neg {
+    WEFT_INLINE uint32_t run(uint32_t a) {
+        uint32_t bits = (a & 0xffffu) ^ 0x8000u;
+        return Ftz && (bits & H::kExponent) == 0 ? bits & 0x8000u : bits;
+    }
+};
+template <bool Max, bool Nan, bool Xorsign>
+struct MinMax {
+    template <class H, bool Ftz, End E>
+    struct Of {
         WEFT_INLINE uint32_t run(uint32_t a, uint32_t b) {
             float x = load<H, Ftz>(a), y = load<H, Ftz>(b);
             uint32_t sign = Xorsign ? (a ^ b) & 0x8000u : 0;
             float result = Xorsign ? pick<Max>(__builtin_fabsf(x), __builtin_fabsf(y)) : pick<Max>(x, y);
             bool bad = result != result || (Nan && (x != x || y != y));
             return bad ? 0x7fffu : H::store(result) | sign;
-        } };
+        }
+    };
 };
-template <class H, bool Ftz, End E> struct Ex2 { WEFT_INLINE uint32_t run(uint32_t a) { return store<H, Ftz>(approx_ex2(load<H, Ftz>(a))); } };
-template <class H, bool Ftz, End E> struct Tanh { WEFT_INLINE uint32_t run(uint32_t a) { return H::store(approx_tanh(H::load(a))); } };
+template <class H, bool Ftz, End E>
+struct Ex2 {
+    WEFT_INLINE uint32_t run(uint32_t a) { return store<H, Ftz>(approx_ex2(load<H, Ftz>(a))); }
+};
+template <class H, bool Ftz, End E>
+struct Tanh {
+    WEFT_INLINE uint32_t run(uint32_t a) { return H::store(approx_tanh(H::load(a))); }
+};
 
-template <class F, bool Pair> struct Lift1 {
-    using D = uint32_t; using A = uint32_t;
+template <class F, bool Pair>
+struct Lift1 {
+    using D = uint32_t;
+    using A = uint32_t;
     WEFT_INLINE uint32_t run(uint32_t a) {
         uint32_t low = F::run(a & 0xffffu);
         return Pair ? low | F::run(a >> 16) << 16 : low;
-    } };
-template <class F, bool Pair> struct Lift2 {
-    using D = uint32_t; using A = uint32_t; using B = uint32_t;
+    }
+};
+template <class F, bool Pair>
+struct Lift2 {
+    using D = uint32_t;
+    using A = uint32_t;
+    using B = uint32_t;
     WEFT_INLINE uint32_t run(uint32_t a, uint32_t b) {
         uint32_t low = F::run(a & 0xffffu, b & 0xffffu);
         return Pair ? low | F::run(a >> 16, b >> 16) << 16 : low;
-    } };
-template <class F, bool Pair> struct Lift3 {
-    using D = uint32_t; using A = uint32_t; using B = uint32_t; using C = uint32_t;
+    }
+};
+template <class F, bool Pair>
+struct Lift3 {
+    using D = uint32_t;
+    using A = uint32_t;
+    using B = uint32_t;
+    using C = uint32_t;
     WEFT_INLINE uint32_t run(uint32_t a, uint32_t b, uint32_t c) {
         uint32_t low = F::run(a & 0xffffu, b & 0xffffu, c & 0xffffu);
         return Pair ? low | F::run(a >> 16, b >> 16, c >> 16) << 16 : low;
-    } };
+    }
+};
 
-struct One { template <class F, bool Pair> static Handler handler() { return map1<Lift1<F, Pair>>; } };
-struct Two { template <class F, bool Pair> static Handler handler() { return map2<Lift2<F, Pair>>; } };
-struct Three { template <class F, bool Pair> static Handler handler() { return map3<Lift3<F, Pair>>; } };
+struct One {
+    template <class F, bool Pair>
+    static Handler handler() {
+        return map1<Lift1<F, Pair>>;
+    }
+};
+struct Two {
+    template <class F, bool Pair>
+    static Handler handler() {
+        return map2<Lift2<F, Pair>>;
+    }
+};
+struct Three {
+    template <class F, bool Pair>
+    static Handler handler() {
+        return map3<Lift3<F, Pair>>;
+    }
+};
 
 template <template <class, bool, End> class F, class Map, bool Ftz, End E>
 Handler formats(ptx::Type type) {
@@ -103,9 +161,11 @@ Handler with_sat(const ArithmeticQuery& q) {
 template <bool Max>
 Handler minmax(const ArithmeticQuery& q) {
     if (q.xorsign_abs) {
-        return q.nan ? plain<MinMax<Max, true, true>::template Of, Two>(q) : plain<MinMax<Max, false, true>::template Of, Two>(q);
+        return q.nan ? plain<MinMax<Max, true, true>::template Of, Two>(q)
+                     : plain<MinMax<Max, false, true>::template Of, Two>(q);
     }
-    return q.nan ? plain<MinMax<Max, true, false>::template Of, Two>(q) : plain<MinMax<Max, false, false>::template Of, Two>(q);
+    return q.nan ? plain<MinMax<Max, true, false>::template Of, Two>(q)
+                 : plain<MinMax<Max, false, false>::template Of, Two>(q);
 }
 
 }  // namespace

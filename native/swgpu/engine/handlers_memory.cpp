@@ -17,28 +17,34 @@ WEFT_INLINE Pattern pattern_of(const uint64_t* address, uint64_t size) {
 
 template <class M, class S>
 WEFT_INLINE S widen(M value) {
-    if constexpr (sizeof(M) == sizeof(S)) return static_cast<S>(value);
-    else if constexpr (static_cast<M>(-1) < static_cast<M>(1) && sizeof(S) == 8) return static_cast<S>(static_cast<int64_t>(value));
-    else if constexpr (static_cast<M>(-1) < static_cast<M>(1)) return static_cast<S>(static_cast<int32_t>(value));
-    else return static_cast<S>(value);
+    if constexpr (sizeof(M) == sizeof(S))
+        return static_cast<S>(value);
+    else if constexpr (static_cast<M>(-1) < static_cast<M>(1) && sizeof(S) == 8)
+        return static_cast<S>(static_cast<int64_t>(value));
+    else if constexpr (static_cast<M>(-1) < static_cast<M>(1))
+        return static_cast<S>(static_cast<int32_t>(value));
+    else
+        return static_cast<S>(value);
 }
 
-// Loads from 32 unrelated addresses. Gathers where the machine has them: their result leaves in whole vectors, so that the next instruction need
-// not wait for 32 small stores.
+// Loads from 32 unrelated addresses. Gathers where the machine has them: their result leaves in whole vectors, so that
+// the next instruction need not wait for 32 small stores.
 template <class M, class S>
 WEFT_INLINE void load_scattered(const uint64_t* address, uint64_t offset, S* d) {
 #if defined(__AVX512F__)
     if constexpr (sizeof(M) == 4 && sizeof(S) == 4) {
         const void* base = reinterpret_cast<const void*>(offset);
         for (int i = 0; i < 32; i += 8) {
-            __m256i part = _mm512_mask_i64gather_epi32(_mm256_setzero_si256(), 0xff, _mm512_loadu_si512(address + i), base, 1);
+            __m256i part =
+                _mm512_mask_i64gather_epi32(_mm256_setzero_si256(), 0xff, _mm512_loadu_si512(address + i), base, 1);
             _mm256_storeu_si256(reinterpret_cast<__m256i*>(d + i), part);
         }
         return;
     } else if constexpr (sizeof(M) == 8) {
         const void* base = reinterpret_cast<const void*>(offset);
         for (int i = 0; i < 32; i += 8) {
-            __m512i part = _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), 0xff, _mm512_loadu_si512(address + i), base, 1);
+            __m512i part =
+                _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), 0xff, _mm512_loadu_si512(address + i), base, 1);
             _mm512_storeu_si512(d + i, part);
         }
         return;
@@ -47,8 +53,8 @@ WEFT_INLINE void load_scattered(const uint64_t* address, uint64_t offset, S* d) 
     for (int i = 0; i < 32; ++i) d[i] = widen<M, S>(*reinterpret_cast<const volatile M*>(address[i] + offset));
 }
 
-// Shared memory by 32-bit addresses, the commonest access in tiled kernels: 32-bit arithmetic all the way. False when an
-// address is misaligned or out of bounds; the general path then finds out which.
+// Shared memory by 32-bit addresses, the commonest access in tiled kernels: 32-bit arithmetic all the way. False when
+// an address is misaligned or out of bounds; the general path then finds out which.
 WEFT_INLINE bool load_shared_words(Context& context, const Op* op, uint32_t mask, uint32_t* d) {
     const uint32_t* base = row<const uint32_t>(context, op->a);
     uint32_t offset = static_cast<uint32_t>(op->imm), size = static_cast<uint32_t>(context.shared_bytes);
@@ -69,7 +75,8 @@ WEFT_INLINE bool load_shared_words(Context& context, const Op* op, uint32_t mask
     uint32_t* to = mask == kFullMask ? d : result;
 #if defined(__AVX512F__)
     for (int i = 0; i < 32; i += 16) {
-        __m512i part = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), 0xffff, _mm512_load_si512(at + i), context.shared, 1);
+        __m512i part =
+            _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), 0xffff, _mm512_load_si512(at + i), context.shared, 1);
         _mm512_storeu_si512(to + i, part);
     }
 #elif defined(__AVX2__)
@@ -85,7 +92,8 @@ WEFT_INLINE bool load_shared_words(Context& context, const Op* op, uint32_t mask
     return true;
 }
 
-constexpr uint32_t kSharedWord = static_cast<uint32_t>(AddressSpace::shared) | memory_flags::kNarrowAddress | 1u << memory_flags::kVectorShift;
+constexpr uint32_t kSharedWord =
+    static_cast<uint32_t>(AddressSpace::shared) | memory_flags::kNarrowAddress | 1u << memory_flags::kVectorShift;
 
 template <class M, class S>
 WEFT_INLINE void load_lanes(const uint64_t* address, uint64_t offset, Pattern pattern, S* d) {
@@ -115,7 +123,8 @@ WEFT_INLINE void load_row(Context& context, Ref ref, uint64_t offset, Pattern pa
 template <class M, class S>
 const Op* load(Context& context, const Op* op, uint32_t mask) {
     if constexpr (sizeof(M) == 4 && sizeof(S) == 4) {
-        if (op->aux == kSharedWord && load_shared_words(context, op, mask, row<uint32_t>(context, op->d))) return op + 1;
+        if (op->aux == kSharedWord && load_shared_words(context, op, mask, row<uint32_t>(context, op->d)))
+            return op + 1;
     }
     uint32_t count = op->aux >> memory_flags::kVectorShift;
     if (op->aux & memory_flags::kOrdered) {
@@ -170,14 +179,25 @@ const Op* store(Context& context, const Op* op, uint32_t mask) {
 template <class S>
 Handler load_of(ptx::Type type) {
     switch (type) {
-        case ptx::Type::b8: case ptx::Type::u8: return load<uint8_t, S>;
+        case ptx::Type::b8:
+        case ptx::Type::u8: return load<uint8_t, S>;
         case ptx::Type::s8: return load<int8_t, S>;
-        case ptx::Type::b16: case ptx::Type::u16: case ptx::Type::f16: case ptx::Type::bf16: return load<uint16_t, S>;
+        case ptx::Type::b16:
+        case ptx::Type::u16:
+        case ptx::Type::f16:
+        case ptx::Type::bf16: return load<uint16_t, S>;
         case ptx::Type::s16: return load<int16_t, S>;
-        case ptx::Type::b32: case ptx::Type::u32: case ptx::Type::f32: case ptx::Type::f16x2: case ptx::Type::bf16x2: case ptx::Type::tf32:
-            return load<uint32_t, S>;
+        case ptx::Type::b32:
+        case ptx::Type::u32:
+        case ptx::Type::f32:
+        case ptx::Type::f16x2:
+        case ptx::Type::bf16x2:
+        case ptx::Type::tf32: return load<uint32_t, S>;
         case ptx::Type::s32: return load<int32_t, S>;
-        case ptx::Type::b64: case ptx::Type::u64: case ptx::Type::s64: case ptx::Type::f64:
+        case ptx::Type::b64:
+        case ptx::Type::u64:
+        case ptx::Type::s64:
+        case ptx::Type::f64:
             if constexpr (sizeof(S) == 8) return load<uint64_t, S>;
             return nullptr;
         default: return nullptr;

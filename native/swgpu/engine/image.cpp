@@ -18,7 +18,8 @@ bool is_builtin(const std::string& name) { return name == "vprintf" || name == "
 std::vector<uint32_t> address_taken(const Program::Impl& program) {
     std::vector<uint32_t> taken;
     auto add = [&](const std::string& name) {
-        if (auto found = program.function_of.find(name); found != program.function_of.end()) taken.push_back(found->second);
+        if (auto found = program.function_of.find(name); found != program.function_of.end())
+            taken.push_back(found->second);
     };
     for (const auto& code : program.codes) {
         if (!code) continue;
@@ -34,8 +35,11 @@ std::vector<uint32_t> address_taken(const Program::Impl& program) {
 
 class Planner {
   public:
-    Planner(const Program::Impl& program, uint32_t entry) : program_(program), state_(program.codes.size(), 0),
-          rows_(program.codes.size(), 0), frames_(program.codes.size(), 0) {
+    Planner(const Program::Impl& program, uint32_t entry)
+        : program_(program),
+          state_(program.codes.size(), 0),
+          rows_(program.codes.size(), 0),
+          frames_(program.codes.size(), 0) {
         visit(entry);
         plan_.rows_bytes = rows_[entry];
         plan_.frame_bytes = frames_[entry];
@@ -51,8 +55,8 @@ class Planner {
         size_t next = 0;
     };
 
-    // Depth-first with a stack of its own, for a text may chain any number of calls. The sizes of a function include those of the deepest
-    // chain below it.
+    // Depth-first with a stack of its own, for a text may chain any number of calls. The sizes of a function include
+    // those of the deepest chain below it.
     void visit(uint32_t entry) {
         std::vector<Visit> stack;
         enter(entry, stack);
@@ -141,7 +145,10 @@ class Planner {
 class Builder {
   public:
     Builder(const Program::Impl& program, uint32_t entry, const std::vector<uint64_t>& addresses)
-        : program_(program), addresses_(addresses), plan_(plan_kernel(program, entry)), image_(std::make_shared<KernelImage>()) {
+        : program_(program),
+          addresses_(addresses),
+          plan_(plan_kernel(program, entry)),
+          image_(std::make_shared<KernelImage>()) {
         image_->info = program.functions[entry];
         image_->name = image_->info.name;
         image_->rows_bytes = plan_.rows_bytes;
@@ -150,7 +157,8 @@ class Builder {
         image_->static_shared_bytes = plan_.static_shared_bytes;
         for (size_t i = 0; i < program.variables.size(); ++i) {
             const ptx::VariableInfo& variable = program.variables[i];
-            if (variable.space == ptx::VariableSpace::constant) image_->constant_ranges.emplace_back(addresses[i], addresses[i] + variable.size_bytes);
+            if (variable.space == ptx::VariableSpace::constant)
+                image_->constant_ranges.emplace_back(addresses[i], addresses[i] + variable.size_bytes);
         }
     }
 
@@ -181,7 +189,8 @@ class Builder {
     uint64_t address_of(const std::string& name) const {
         if (auto at = plan_.shared_offsets.find(name); at != plan_.shared_offsets.end()) return at->second;
         if (auto at = program_.variable_of.find(name); at != program_.variable_of.end()) return addresses_[at->second];
-        if (auto at = program_.function_of.find(name); at != program_.function_of.end()) return function_address(at->second);
+        if (auto at = program_.function_of.find(name); at != program_.function_of.end())
+            return function_address(at->second);
         return 0;
     }
 
@@ -265,7 +274,8 @@ uint64_t function_address(uint32_t index) { return (kFirstWindow << 3) + (uint64
 
 KernelPlan plan_kernel(const Program::Impl& program, uint32_t entry) { return Planner(program, entry).take(); }
 
-std::shared_ptr<const KernelImage> build_image(const Program::Impl& program, uint32_t entry, const std::vector<uint64_t>& addresses) {
+std::shared_ptr<const KernelImage> build_image(const Program::Impl& program, uint32_t entry,
+                                               const std::vector<uint64_t>& addresses) {
     return Builder(program, entry, addresses).run();
 }
 
@@ -286,7 +296,8 @@ void Program::Impl::index() {
     }
     for (auto& [name, i] : variable_of) {
         const ptx::VariableInfo& variable = variables[i];
-        if (variable.linkage == ptx::Linkage::external && variable.space != ptx::VariableSpace::shared) undefined.push_back(name);
+        if (variable.linkage == ptx::Linkage::external && variable.space != ptx::VariableSpace::shared)
+            undefined.push_back(name);
     }
     std::sort(undefined.begin(), undefined.end());
     uint64_t const_bytes = 0;

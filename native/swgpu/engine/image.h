@@ -37,12 +37,12 @@ struct KernelImage {
     std::vector<Op> ops;
     std::vector<uint32_t> aux;
     std::vector<uint8_t> constants_storage;
-    uint8_t* constants = nullptr;  // 64-byte aligned, inside constants_storage
+    uint8_t* constants = nullptr;          // 64-byte aligned, inside constants_storage
     std::vector<FunctionEntry> functions;  // [0] is the entry
     std::vector<CallRecord> calls;
-    uint64_t rows_bytes = 0;          // of a warp, for the deepest chain of calls
-    uint64_t frame_bytes = 0;         // of a thread, without the stack for recursion
-    bool has_unbounded_calls = false; // recursion or indirect calls
+    uint64_t rows_bytes = 0;           // of a warp, for the deepest chain of calls
+    uint64_t frame_bytes = 0;          // of a thread, without the stack for recursion
+    bool has_unbounded_calls = false;  // recursion or indirect calls
     uint32_t static_shared_bytes = 0;
     uint32_t dynamic_shared_align = 16;
     std::vector<std::pair<uint64_t, uint64_t>> constant_ranges;  // of .const variables, for isspacep

@@ -1,5 +1,6 @@
-// Loops over the 32 lanes of a warp. Included only by handler files, which are compiled once per instruction set with WEFT_ISA
-// naming the set; all is inside that namespace, so that no function built for a wide machine is linked into a narrow one.
+// Loops over the 32 lanes of a warp. Included only by handler files, which are compiled once per instruction set with
+// WEFT_ISA naming the set; all is inside that namespace, so that no function built for a wide machine is linked into a
+// narrow one.
 #pragma once
 
 #include "swgpu/engine/op.h"

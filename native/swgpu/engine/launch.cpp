@@ -18,7 +18,8 @@ constexpr uint64_t kMaxSharedBytes = 227 * 1024;
 constexpr uint64_t kMaxLocalBytes = 512 * 1024;
 constexpr uint64_t kMaxRowsBytes = uint64_t{1} << 28;
 constexpr size_t kKeptMemories = 4;
-// How many unfinished blocks may be in memory. More are admitted when those look as if they wait for blocks that have not begun.
+// How many unfinished blocks may be in memory. More are admitted when those look as if they wait for blocks that have
+// not begun.
 constexpr size_t kResidentBlocks = 16;
 constexpr size_t kMostResidentBlocks = 4096;
 constexpr uint32_t kQuantaBeforeMore = 8;
@@ -40,12 +41,15 @@ std::string_view name_of(AddressSpace space) {
 Status check_launch(const KernelImage& image, const LaunchConfig& config) {
     auto invalid = [](std::string text) { return Status::error(ErrorCode::invalid_argument, std::move(text)); };
     const Dim3 &grid = config.grid, &block = config.block;
-    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x == 0 || block.y == 0 || block.z == 0) return invalid("a dimension is 0");
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x == 0 || block.y == 0 || block.z == 0)
+        return invalid("a dimension is 0");
     if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return invalid("the grid is too large");
-    if (block.x > kMaxThreads || block.y > kMaxThreads || block.z > 64 || uint64_t{block.x} * block.y * block.z > kMaxThreads) {
+    if (block.x > kMaxThreads || block.y > kMaxThreads || block.z > 64 ||
+        uint64_t{block.x} * block.y * block.z > kMaxThreads) {
         return invalid("the block is too large: at most 1024 threads");
     }
-    if (uint64_t{image.static_shared_bytes} + config.dynamic_shared_bytes > kMaxSharedBytes) return invalid("too much shared memory");
+    if (uint64_t{image.static_shared_bytes} + config.dynamic_shared_bytes > kMaxSharedBytes)
+        return invalid("too much shared memory");
     if (image.frame_bytes > kMaxLocalBytes) return invalid("too much local memory per thread");
     if (image.rows_bytes > kMaxRowsBytes) return invalid("too many registers");
     if (config.parameters.size() < image.info.parameter_bytes) {
@@ -328,12 +332,14 @@ std::string Fault::describe() const {
     char text[256];
     std::string result(to_string(kind));
     if (kind == FaultKind::illegal_address || kind == FaultKind::misaligned_address) {
-        std::snprintf(text, sizeof text, " 0x%" PRIx64 " (%s of %u bytes, %s)", address, is_write ? "write" : "read", size_bytes, space.c_str());
+        std::snprintf(text, sizeof text, " 0x%" PRIx64 " (%s of %u bytes, %s)", address, is_write ? "write" : "read",
+                      size_bytes, space.c_str());
         result += text;
     }
     result += " in kernel '" + kernel + "'";
     if (kind == FaultKind::cancelled || kind == FaultKind::none) return result;
-    std::snprintf(text, sizeof text, ", block (%u,%u,%u), thread (%u,%u,%u), PTX line %u", block.x, block.y, block.z, thread.x, thread.y, thread.z, line);
+    std::snprintf(text, sizeof text, ", block (%u,%u,%u), thread (%u,%u,%u), PTX line %u", block.x, block.y, block.z,
+                  thread.x, thread.y, thread.z, line);
     return result + text;
 }
 

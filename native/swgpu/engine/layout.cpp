@@ -12,7 +12,9 @@ namespace {
 class Layout {
   public:
     Layout(DraftFunction& function, FunctionCode& code)
-        : function_(function), code_(code), graph_(build_flow_graph(function.drafts)),
+        : function_(function),
+          code_(code),
+          graph_(build_flow_graph(function.drafts)),
           plan_(plan_rows(function, graph_, code.calls)) {}
 
     void run() {
@@ -76,7 +78,8 @@ class Layout {
         } else if (draft.flow == Flow::indexed_branch) {
             draft.has_list = true;
             draft.list.push_back(static_cast<uint32_t>(draft.targets.size()) << 2);
-            for (int32_t target : draft.targets) draft.list.push_back(static_cast<uint32_t>(distance(block_of(target))) << 2);
+            for (int32_t target : draft.targets)
+                draft.list.push_back(static_cast<uint32_t>(distance(block_of(target))) << 2);
         }
         if (draft.has_list) {
             draft.op.e = static_cast<uint32_t>(code_.lists.size()) * 4;

@@ -62,7 +62,8 @@ bool Lowering::lower_mul() {
     q.sat = take("sat");
     q.type = take_type();
     if (is_float_type(q.type)) return part.empty() ? emit_arithmetic(q, {q.type, q.type}, q.type) : unsupported();
-    if (part.empty() || q.ftz || q.sat || q.rounding != Rounding::none || !ptx::is_integer(q.type)) return unsupported();
+    if (part.empty() || q.ftz || q.sat || q.rounding != Rounding::none || !ptx::is_integer(q.type))
+        return unsupported();
     q.operation = part == "lo" ? Operation::mul_lo : part == "hi" ? Operation::mul_hi : Operation::mul_wide;
     Type to = part != "wide" ? q.type : ptx::size_of(q.type) == 2 ? Type::u32 : Type::u64;
     return emit_arithmetic(q, {q.type, q.type}, to);
@@ -99,7 +100,9 @@ bool Lowering::lower_mad_carry(std::string_view opcode) {
     if (part.empty()) return unsupported();
     bool low = part == "lo";
     ArithmeticQuery q;
-    q.operation = reads ? (low ? Operation::madc_lo : Operation::madc_hi) : low ? Operation::mad_lo_cc : Operation::mad_hi_cc;
+    q.operation = reads ? (low ? Operation::madc_lo : Operation::madc_hi)
+                  : low ? Operation::mad_lo_cc
+                        : Operation::mad_hi_cc;
     q.type = take_type();
     if (!ptx::is_integer(q.type) || ptx::size_of(q.type) < 4) return unsupported();
     if (!done() || !operands(4)) return false;
@@ -141,7 +144,8 @@ bool Lowering::lower_fma() {
     q.sat = take("sat");
     q.relu = take("relu");
     q.type = take_type();
-    if (!is_float_type(q.type) || q.rounding == Rounding::none || (q.relu && !ptx::is_half(q.type))) return unsupported();
+    if (!is_float_type(q.type) || q.rounding == Rounding::none || (q.relu && !ptx::is_half(q.type)))
+        return unsupported();
     return emit_arithmetic(q, {q.type, q.type, q.type}, q.type);
 }
 
@@ -153,7 +157,8 @@ bool Lowering::lower_div() {
     q.ftz = take("ftz");
     q.type = take_type();
     bool is_float = q.type == Type::f32 || q.type == Type::f64;
-    if (!is_float && (!ptx::is_integer(q.type) || q.approx || q.ftz || q.rounding != Rounding::none)) return unsupported();
+    if (!is_float && (!ptx::is_integer(q.type) || q.approx || q.ftz || q.rounding != Rounding::none))
+        return unsupported();
     return emit_arithmetic(q, {q.type, q.type}, q.type);
 }
 
@@ -191,7 +196,7 @@ bool Lowering::lower_minmax() {
 bool Lowering::lower_transcendental() {
     static const std::unordered_map<std::string_view, Operation> kOperations = {
         {"rcp", Operation::rcp}, {"sqrt", Operation::sqrt}, {"rsqrt", Operation::rsqrt}, {"sin", Operation::sin},
-        {"cos", Operation::cos}, {"ex2", Operation::ex2}, {"lg2", Operation::lg2}, {"tanh", Operation::tanh}};
+        {"cos", Operation::cos}, {"ex2", Operation::ex2},   {"lg2", Operation::lg2},     {"tanh", Operation::tanh}};
     ArithmeticQuery q;
     q.operation = kOperations.at(instruction_->opcode);
     q.approx = take("approx");
@@ -199,7 +204,8 @@ bool Lowering::lower_transcendental() {
     q.ftz = take("ftz");
     q.type = take_type();
     bool rounds = q.operation == Operation::rcp || q.operation == Operation::sqrt;
-    if (!is_float_type(q.type) || (q.approx == (q.rounding != Rounding::none)) || (!rounds && !q.approx)) return unsupported();
+    if (!is_float_type(q.type) || (q.approx == (q.rounding != Rounding::none)) || (!rounds && !q.approx))
+        return unsupported();
     return emit_arithmetic(q, {q.type}, q.type);
 }
 
@@ -247,7 +253,10 @@ bool Lowering::lower_testp() {
         emit(std::move(test));
         return true;
     }
-    Compare compare = what == "finite" ? Compare::lt : what == "infinite" ? Compare::eq : what == "number" ? Compare::le : Compare::gt;
+    Compare compare = what == "finite"     ? Compare::lt
+                      : what == "infinite" ? Compare::eq
+                      : what == "number"   ? Compare::le
+                                           : Compare::gt;
     Draft test = draft(handler_set().compare({compare, bits, false}));
     test.op.a = m;
     test.op.b = constant(infinity, row);
@@ -351,17 +360,22 @@ bool Lowering::lower_prmt() {
 }
 
 bool Lowering::lower_logic() {
-    static const std::unordered_map<std::string_view, Operation> kOperations = {
-        {"and", Operation::bit_and}, {"or", Operation::bit_or}, {"xor", Operation::bit_xor}, {"not", Operation::bit_not},
-        {"cnot", Operation::cnot}};
+    static const std::unordered_map<std::string_view, Operation> kOperations = {{"and", Operation::bit_and},
+                                                                                {"or", Operation::bit_or},
+                                                                                {"xor", Operation::bit_xor},
+                                                                                {"not", Operation::bit_not},
+                                                                                {"cnot", Operation::cnot}};
     ArithmeticQuery q;
     q.operation = kOperations.at(instruction_->opcode);
     q.type = take_type();
     bool unary = q.operation == Operation::bit_not || q.operation == Operation::cnot;
     if (q.type == Type::pred) {
-        if (q.operation == Operation::cnot || !done() || !operands(unary ? 2 : 3)) return q.operation == Operation::cnot ? unsupported() : false;
-        Operation kind = q.operation == Operation::bit_and ? Operation::pred_and : q.operation == Operation::bit_or ? Operation::pred_or
-                         : q.operation == Operation::bit_xor ? Operation::pred_xor : Operation::pred_not;
+        if (q.operation == Operation::cnot || !done() || !operands(unary ? 2 : 3))
+            return q.operation == Operation::cnot ? unsupported() : false;
+        Operation kind = q.operation == Operation::bit_and   ? Operation::pred_and
+                         : q.operation == Operation::bit_or  ? Operation::pred_or
+                         : q.operation == Operation::bit_xor ? Operation::pred_xor
+                                                             : Operation::pred_not;
         q.operation = kind;
         Handler handler = arithmetic(q);
         if (handler == nullptr) return false;
@@ -410,7 +424,8 @@ bool Lowering::lower_shf() {
     if (side.empty() || mode.empty() || q.type != Type::b32) return unsupported();
     bool clamp = mode == "clamp";
     q.operation = side == "l" ? (clamp ? Operation::shf_l_clamp : Operation::shf_l_wrap)
-                              : clamp ? Operation::shf_r_clamp : Operation::shf_r_wrap;
+                  : clamp     ? Operation::shf_r_clamp
+                              : Operation::shf_r_wrap;
     return emit_arithmetic(q, {Type::b32, Type::b32, Type::u32}, Type::b32);
 }
 
@@ -434,16 +449,19 @@ bool Lowering::lower_slct() {
     q.ftz = take("ftz");
     Type type = take_type();
     q.type_b = take_type();
-    if (type == Type::none || type == Type::b128 || (q.type_b != Type::s32 && q.type_b != Type::f32)) return unsupported();
+    if (type == Type::none || type == Type::b128 || (q.type_b != Type::s32 && q.type_b != Type::f32))
+        return unsupported();
     q.type = same_size(type, Type::b32, Type::b64);
     return emit_arithmetic(q, {type, type, q.type_b}, type);
 }
 
 bool Lowering::take_compare(CompareQuery& query, std::string_view& combine) {
     static constexpr std::pair<std::string_view, Compare> kNames[] = {
-        {"eq", Compare::eq}, {"ne", Compare::ne}, {"lt", Compare::lt}, {"le", Compare::le}, {"gt", Compare::gt}, {"ge", Compare::ge},
-        {"lo", Compare::lt}, {"ls", Compare::le}, {"hi", Compare::gt}, {"hs", Compare::ge}, {"equ", Compare::equ}, {"neu", Compare::neu},
-        {"ltu", Compare::ltu}, {"leu", Compare::leu}, {"gtu", Compare::gtu}, {"geu", Compare::geu}, {"num", Compare::num}, {"nan", Compare::nan}};
+        {"eq", Compare::eq},   {"ne", Compare::ne},   {"lt", Compare::lt},   {"le", Compare::le},
+        {"gt", Compare::gt},   {"ge", Compare::ge},   {"lo", Compare::lt},   {"ls", Compare::le},
+        {"hi", Compare::gt},   {"hs", Compare::ge},   {"equ", Compare::equ}, {"neu", Compare::neu},
+        {"ltu", Compare::ltu}, {"leu", Compare::leu}, {"gtu", Compare::gtu}, {"geu", Compare::geu},
+        {"num", Compare::num}, {"nan", Compare::nan}};
     bool found = false;
     for (auto [name, compare] : kNames) {
         if (!take(name)) continue;
@@ -486,11 +504,15 @@ bool Lowering::lower_set() {
     Handler handler = handler_set().compare(q);
     CompareEnd end = CompareEnd::plain;
     switch (to) {
-        case Type::u32: case Type::s32: end = CompareEnd::mask_u32; break;
+        case Type::u32:
+        case Type::s32: end = CompareEnd::mask_u32; break;
         case Type::f32: end = CompareEnd::mask_f32; break;
-        case Type::u16: case Type::s16: end = CompareEnd::mask_u16; break;
-        case Type::f16: case Type::f16x2: end = CompareEnd::mask_f16; break;
-        case Type::bf16: case Type::bf16x2: end = CompareEnd::mask_bf16; break;
+        case Type::u16:
+        case Type::s16: end = CompareEnd::mask_u16; break;
+        case Type::f16:
+        case Type::f16x2: end = CompareEnd::mask_f16; break;
+        case Type::bf16:
+        case Type::bf16x2: end = CompareEnd::mask_bf16; break;
         default: return unsupported();
     }
     if (handler == nullptr) return unsupported();

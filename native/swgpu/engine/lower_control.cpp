@@ -73,7 +73,8 @@ bool Lowering::lower_call() {
     bool is_indirect = target.kind == Kind::reg;
     if (at < all.size()) {
         const ptx::Label* label = all[at].kind == Kind::name ? find_label_entry(all[at]) : nullptr;
-        if (!is_indirect || label == nullptr || (!label->is_prototype && !label->is_targets)) return fail("unknown prototype");
+        if (!is_indirect || label == nullptr || (!label->is_prototype && !label->is_targets))
+            return fail("unknown prototype");
         ++at;
     }
     if (at != all.size()) return fail("too many operands");
@@ -90,7 +91,8 @@ bool Lowering::lower_call() {
     Draft draft = this->draft(control_handler(ControlOp::call));
     draft.call = static_cast<int32_t>(code_.calls.size());
     code_.calls.push_back(std::move(call));
-    if (instruction_->guard >= 0) draft.op.guard = static_cast<Ref>(instruction_->guard) | (instruction_->guard_negated ? kVirtualNegated : 0);
+    if (instruction_->guard >= 0)
+        draft.op.guard = static_cast<Ref>(instruction_->guard) | (instruction_->guard_negated ? kVirtualNegated : 0);
     emit(std::move(draft));
     if (is_indirect) {
         Draft join = this->draft(control_handler(ControlOp::join));
@@ -135,28 +137,96 @@ bool Lowering::lower_nop() {
 const std::unordered_map<std::string_view, Lowering::Method>& Lowering::table() {
     using L = Lowering;
     static const std::unordered_map<std::string_view, Method> kTable = {
-        {"add", &L::lower_addsub}, {"sub", &L::lower_addsub}, {"mul", &L::lower_mul}, {"mad", &L::lower_mad}, {"mul24", &L::lower_mul24},
-        {"mad24", &L::lower_mul24}, {"fma", &L::lower_fma}, {"div", &L::lower_div}, {"rem", &L::lower_rem}, {"abs", &L::lower_abs_neg},
-        {"neg", &L::lower_abs_neg}, {"min", &L::lower_minmax}, {"max", &L::lower_minmax}, {"rcp", &L::lower_transcendental},
-        {"sqrt", &L::lower_transcendental}, {"rsqrt", &L::lower_transcendental}, {"sin", &L::lower_transcendental},
-        {"cos", &L::lower_transcendental}, {"ex2", &L::lower_transcendental}, {"lg2", &L::lower_transcendental},
-        {"tanh", &L::lower_transcendental}, {"copysign", &L::lower_copysign}, {"testp", &L::lower_testp}, {"sad", &L::lower_sad},
-        {"popc", &L::lower_bit_count}, {"clz", &L::lower_bit_count}, {"brev", &L::lower_bit_count}, {"bfind", &L::lower_bfind},
-        {"bfe", &L::lower_bfe}, {"bfi", &L::lower_bfi}, {"fns", &L::lower_fns}, {"dp4a", &L::lower_dot}, {"dp2a", &L::lower_dot},
-        {"szext", &L::lower_szext}, {"bmsk", &L::lower_bmsk}, {"prmt", &L::lower_prmt}, {"and", &L::lower_logic}, {"or", &L::lower_logic},
-        {"xor", &L::lower_logic}, {"not", &L::lower_logic}, {"cnot", &L::lower_logic}, {"lop3", &L::lower_lop3}, {"shl", &L::lower_shift},
-        {"shr", &L::lower_shift}, {"shf", &L::lower_shf}, {"selp", &L::lower_selp}, {"slct", &L::lower_slct}, {"setp", &L::lower_setp},
-        {"set", &L::lower_set}, {"addc", &L::lower_addc}, {"subc", &L::lower_addc}, {"madc", &L::lower_madc},
-        {"mov", &L::lower_mov}, {"cvt", &L::lower_cvt}, {"cvta", &L::lower_cvta}, {"isspacep", &L::lower_isspacep},
-        {"ld", &L::lower_ld}, {"ldu", &L::lower_ld}, {"st", &L::lower_st}, {"atom", &L::lower_atom}, {"red", &L::lower_atom},
-        {"prefetch", &L::lower_hint}, {"prefetchu", &L::lower_hint}, {"discard", &L::lower_hint}, {"applypriority", &L::lower_hint},
-        {"createpolicy", &L::lower_createpolicy}, {"cp", &L::lower_cp_async}, {"mbarrier", &L::lower_mbarrier},
-        {"bra", &L::lower_bra}, {"brx", &L::lower_brx}, {"call", &L::lower_call}, {"ret", &L::lower_ret}, {"exit", &L::lower_exit},
-        {"trap", &L::lower_trap}, {"brkpt", &L::lower_trap}, {"pmevent", &L::lower_nop},
-        {"bar", &L::lower_bar}, {"barrier", &L::lower_barrier}, {"membar", &L::lower_fence}, {"fence", &L::lower_fence},
-        {"shfl", &L::lower_shfl}, {"vote", &L::lower_vote}, {"match", &L::lower_match}, {"redux", &L::lower_redux},
-        {"activemask", &L::lower_activemask}, {"elect", &L::lower_elect}, {"nanosleep", &L::lower_nanosleep},
-        {"ldmatrix", &L::lower_ldmatrix}, {"stmatrix", &L::lower_stmatrix}, {"mma", &L::lower_mma},
+        {"add", &L::lower_addsub},
+        {"sub", &L::lower_addsub},
+        {"mul", &L::lower_mul},
+        {"mad", &L::lower_mad},
+        {"mul24", &L::lower_mul24},
+        {"mad24", &L::lower_mul24},
+        {"fma", &L::lower_fma},
+        {"div", &L::lower_div},
+        {"rem", &L::lower_rem},
+        {"abs", &L::lower_abs_neg},
+        {"neg", &L::lower_abs_neg},
+        {"min", &L::lower_minmax},
+        {"max", &L::lower_minmax},
+        {"rcp", &L::lower_transcendental},
+        {"sqrt", &L::lower_transcendental},
+        {"rsqrt", &L::lower_transcendental},
+        {"sin", &L::lower_transcendental},
+        {"cos", &L::lower_transcendental},
+        {"ex2", &L::lower_transcendental},
+        {"lg2", &L::lower_transcendental},
+        {"tanh", &L::lower_transcendental},
+        {"copysign", &L::lower_copysign},
+        {"testp", &L::lower_testp},
+        {"sad", &L::lower_sad},
+        {"popc", &L::lower_bit_count},
+        {"clz", &L::lower_bit_count},
+        {"brev", &L::lower_bit_count},
+        {"bfind", &L::lower_bfind},
+        {"bfe", &L::lower_bfe},
+        {"bfi", &L::lower_bfi},
+        {"fns", &L::lower_fns},
+        {"dp4a", &L::lower_dot},
+        {"dp2a", &L::lower_dot},
+        {"szext", &L::lower_szext},
+        {"bmsk", &L::lower_bmsk},
+        {"prmt", &L::lower_prmt},
+        {"and", &L::lower_logic},
+        {"or", &L::lower_logic},
+        {"xor", &L::lower_logic},
+        {"not", &L::lower_logic},
+        {"cnot", &L::lower_logic},
+        {"lop3", &L::lower_lop3},
+        {"shl", &L::lower_shift},
+        {"shr", &L::lower_shift},
+        {"shf", &L::lower_shf},
+        {"selp", &L::lower_selp},
+        {"slct", &L::lower_slct},
+        {"setp", &L::lower_setp},
+        {"set", &L::lower_set},
+        {"addc", &L::lower_addc},
+        {"subc", &L::lower_addc},
+        {"madc", &L::lower_madc},
+        {"mov", &L::lower_mov},
+        {"cvt", &L::lower_cvt},
+        {"cvta", &L::lower_cvta},
+        {"isspacep", &L::lower_isspacep},
+        {"ld", &L::lower_ld},
+        {"ldu", &L::lower_ld},
+        {"st", &L::lower_st},
+        {"atom", &L::lower_atom},
+        {"red", &L::lower_atom},
+        {"prefetch", &L::lower_hint},
+        {"prefetchu", &L::lower_hint},
+        {"discard", &L::lower_hint},
+        {"applypriority", &L::lower_hint},
+        {"createpolicy", &L::lower_createpolicy},
+        {"cp", &L::lower_cp_async},
+        {"mbarrier", &L::lower_mbarrier},
+        {"bra", &L::lower_bra},
+        {"brx", &L::lower_brx},
+        {"call", &L::lower_call},
+        {"ret", &L::lower_ret},
+        {"exit", &L::lower_exit},
+        {"trap", &L::lower_trap},
+        {"brkpt", &L::lower_trap},
+        {"pmevent", &L::lower_nop},
+        {"bar", &L::lower_bar},
+        {"barrier", &L::lower_barrier},
+        {"membar", &L::lower_fence},
+        {"fence", &L::lower_fence},
+        {"shfl", &L::lower_shfl},
+        {"vote", &L::lower_vote},
+        {"match", &L::lower_match},
+        {"redux", &L::lower_redux},
+        {"activemask", &L::lower_activemask},
+        {"elect", &L::lower_elect},
+        {"nanosleep", &L::lower_nanosleep},
+        {"ldmatrix", &L::lower_ldmatrix},
+        {"stmatrix", &L::lower_stmatrix},
+        {"mma", &L::lower_mma},
     };
     return kTable;
 }

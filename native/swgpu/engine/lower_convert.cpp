@@ -48,7 +48,11 @@ bool Lowering::lower_mov_vector() {
     uint32_t whole = ptx::size_of(type);
     if (scalar.kind == Kind::vector || count < 2 || count > 8 || whole % count != 0) return unsupported();
     uint32_t part = whole / static_cast<uint32_t>(count);
-    Type part_type = part == 8 ? Type::b64 : part == 4 ? Type::b32 : part == 2 ? Type::b16 : part == 1 ? Type::b8 : Type::none;
+    Type part_type = part == 8   ? Type::b64
+                     : part == 4 ? Type::b32
+                     : part == 2 ? Type::b16
+                     : part == 1 ? Type::b8
+                                 : Type::none;
     ArithmeticQuery q;
     q.operation = packs ? Operation::pack : Operation::unpack;
     q.type = ptx::size_of(type) == 8 ? Type::b64 : ptx::size_of(type) == 4 ? Type::b32 : Type::b16;
@@ -109,7 +113,8 @@ bool Lowering::lower_cvt() {
     if (!source_any(operand(1), q.from, draft.op.a, q.wide_source)) return false;
     if (!destination_any(operand(0), draft.op.d, wide)) return false;
     q.wide_destination = operand(0).kind == Kind::sink ? false : wide;
-    if ((ptx::size_of(q.from) == 8 && !q.wide_source) || (ptx::size_of(q.to) == 8 && !q.wide_destination)) return fail("an operand has the wrong size");
+    if ((ptx::size_of(q.from) == 8 && !q.wide_source) || (ptx::size_of(q.to) == 8 && !q.wide_destination))
+        return fail("an operand has the wrong size");
     if (ptx::is_float(q.from) && q.wide_source != (q.from == Type::f64)) return fail("an operand has the wrong size");
     if (ptx::is_float(q.to) && q.wide_destination != (q.to == Type::f64)) return fail("an operand has the wrong size");
     // ftz means nothing between types without f32.
@@ -144,7 +149,8 @@ bool Lowering::lower_cvt_pack() {
 // Global, constant and parameter addresses are generic addresses; shared and local ones lie in windows.
 bool Lowering::lower_cvta() {
     bool to_space = take("to");
-    std::string_view space = take_any({"global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"});
+    std::string_view space =
+        take_any({"global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"});
     Type type = take_type();
     if (space.empty() || (type != Type::u64 && type != Type::b64 && type != Type::s64)) return unsupported();
     if (!done() || !operands(2)) return false;
@@ -154,7 +160,8 @@ bool Lowering::lower_cvta() {
     if (!source_any(operand(1), type, from, is_wide)) return false;
     if (!is_wide) return fail("an operand has the wrong size");
     if (!destination(operand(0), type, to)) return false;
-    Draft draft = this->draft(windowed ? (to_space ? window_subtract_handler() : window_add_handler()) : move(Type::b64));
+    Draft draft =
+        this->draft(windowed ? (to_space ? window_subtract_handler() : window_add_handler()) : move(Type::b64));
     draft.op.a = from;
     draft.op.d = to;
     draft.op.imm = space == "local" ? kLocalWindow : kSharedWindow;
@@ -163,12 +170,16 @@ bool Lowering::lower_cvta() {
 }
 
 bool Lowering::lower_isspacep() {
-    std::string_view space = take_any({"global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"});
+    std::string_view space =
+        take_any({"global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"});
     if (space.empty()) return unsupported();
     if (!done() || !operands(2)) return false;
     Draft draft = this->draft(space_test_handler());
-    AddressSpace which = space == "global" ? AddressSpace::global : space == "const" ? AddressSpace::constant : space == "local" ? AddressSpace::local
-                         : space.substr(0, 5) == "param" ? AddressSpace::param : AddressSpace::shared;
+    AddressSpace which = space == "global"               ? AddressSpace::global
+                         : space == "const"              ? AddressSpace::constant
+                         : space == "local"              ? AddressSpace::local
+                         : space.substr(0, 5) == "param" ? AddressSpace::param
+                                                         : AddressSpace::shared;
     draft.op.imm = static_cast<uint64_t>(which);
     if (!source(operand(1), Type::u64, draft.op.a) || !predicate_destination(operand(0), draft.op.d)) return false;
     emit(std::move(draft));

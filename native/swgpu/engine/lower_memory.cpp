@@ -17,9 +17,11 @@ bool Lowering::take_space(AddressSpace& space, bool& ordered) {
     take("weak");
     take_any({"cta", "cluster", "gpu", "sys"});
     static constexpr std::pair<std::string_view, AddressSpace> kSpaces[] = {
-        {"global", AddressSpace::global}, {"shared", AddressSpace::shared}, {"shared::cta", AddressSpace::shared},
-        {"shared::cluster", AddressSpace::shared}, {"local", AddressSpace::local}, {"const", AddressSpace::constant},
-        {"param", AddressSpace::param}, {"param::entry", AddressSpace::param}, {"param::func", AddressSpace::param}};
+        {"global", AddressSpace::global},      {"shared", AddressSpace::shared},
+        {"shared::cta", AddressSpace::shared}, {"shared::cluster", AddressSpace::shared},
+        {"local", AddressSpace::local},        {"const", AddressSpace::constant},
+        {"param", AddressSpace::param},        {"param::entry", AddressSpace::param},
+        {"param::func", AddressSpace::param}};
     space = AddressSpace::generic;
     for (auto [name, which] : kSpaces) {
         if (!take(name)) continue;
@@ -55,10 +57,12 @@ bool Lowering::lower_ld() {
     Draft draft = this->draft(nullptr);
     bool wide = ptx::size_of(type) == 8;
     if (count == 1) {
-        const Operand& to = operand(0).kind == Kind::vector && operand(0).elements.size() == 1 ? operand(0).elements[0] : operand(0);
+        const Operand& to =
+            operand(0).kind == Kind::vector && operand(0).elements.size() == 1 ? operand(0).elements[0] : operand(0);
         if (!destination_any(to, draft.op.d, wide)) return false;
     } else {
-        if (operand(0).kind != Kind::vector || operand(0).elements.size() != count) return fail("the vector has the wrong length");
+        if (operand(0).kind != Kind::vector || operand(0).elements.size() != count)
+            return fail("the vector has the wrong length");
         draft.has_list = true;
         draft.list_definitions = static_cast<uint8_t>(count);
         bool first = true, first_wide = wide;
@@ -102,10 +106,12 @@ bool Lowering::lower_st() {
     Draft draft = this->draft(nullptr);
     bool wide = ptx::size_of(type) == 8;
     if (count == 1) {
-        const Operand& from = operand(1).kind == Kind::vector && operand(1).elements.size() == 1 ? operand(1).elements[0] : operand(1);
+        const Operand& from =
+            operand(1).kind == Kind::vector && operand(1).elements.size() == 1 ? operand(1).elements[0] : operand(1);
         if (!source_any(from, type, draft.op.b, wide)) return false;
     } else {
-        if (operand(1).kind != Kind::vector || operand(1).elements.size() != count) return fail("the vector has the wrong length");
+        if (operand(1).kind != Kind::vector || operand(1).elements.size() != count)
+            return fail("the vector has the wrong length");
         draft.has_list = true;
         bool all_wide = true, any_wide = false;
         for (const Operand& element : operand(1).elements) {
@@ -119,7 +125,8 @@ bool Lowering::lower_st() {
         wide = all_wide;
     }
     if (type == Type::b128) {
-        if (count != 1 || draft.op.b >= out_.registers.size() || out_.registers[draft.op.b] != RowClass::quad) return unsupported();
+        if (count != 1 || draft.op.b >= out_.registers.size() || out_.registers[draft.op.b] != RowClass::quad)
+            return unsupported();
         draft.op.run = quad_store_handler();
     } else {
         draft.op.run = handler_set().memory({true, type, wide});
@@ -134,8 +141,9 @@ bool Lowering::lower_st() {
 
 bool Lowering::lower_atom() {
     static constexpr std::pair<std::string_view, AtomicOp> kOperations[] = {
-        {"add", AtomicOp::add}, {"min", AtomicOp::min}, {"max", AtomicOp::max}, {"inc", AtomicOp::inc}, {"dec", AtomicOp::dec},
-        {"cas", AtomicOp::cas}, {"exch", AtomicOp::exch}, {"and", AtomicOp::bit_and}, {"or", AtomicOp::bit_or}, {"xor", AtomicOp::bit_xor}};
+        {"add", AtomicOp::add},   {"min", AtomicOp::min},    {"max", AtomicOp::max},   {"inc", AtomicOp::inc},
+        {"dec", AtomicOp::dec},   {"cas", AtomicOp::cas},    {"exch", AtomicOp::exch}, {"and", AtomicOp::bit_and},
+        {"or", AtomicOp::bit_or}, {"xor", AtomicOp::bit_xor}};
     bool is_red = instruction_->opcode == "red", found = false, ordered = false;
     AtomicOp op = AtomicOp::add;
     for (auto [name, which] : kOperations) {
@@ -153,7 +161,8 @@ bool Lowering::lower_atom() {
     if (!found || type == Type::none) return unsupported();
     if (noftz && !ptx::is_half(type)) return unsupported();
     if (is_red && (op == AtomicOp::cas || op == AtomicOp::exch)) return unsupported();
-    if (space != AddressSpace::generic && space != AddressSpace::global && space != AddressSpace::shared) return unsupported();
+    if (space != AddressSpace::generic && space != AddressSpace::global && space != AddressSpace::shared)
+        return unsupported();
     size_t first = is_red ? 0 : 1, sources = op == AtomicOp::cas ? 2 : 1;
     if (!done() || !operands(first + 1 + sources, first + 1 + sources + extra)) return false;
     Handler handler = atomic_handler(op, type);
@@ -223,7 +232,8 @@ bool Lowering::lower_cp_async() {
     copy.op.c = target.op.c;
     copy.op.b = target.op.c;
     if (instruction_->operands.size() > 3 + hint) {
-        if (operand(3).kind == Kind::reg && function_.registers[static_cast<size_t>(operand(3).index)].type == Type::pred) {
+        if (operand(3).kind == Kind::reg &&
+            function_.registers[static_cast<size_t>(operand(3).index)].type == Type::pred) {
             // The predicate asks to ignore the source.
             Ref ignore = kNoRef;
             ArithmeticQuery q;
@@ -243,7 +253,8 @@ bool Lowering::lower_cp_async() {
     target.op.d = temporary(RowClass::wide);
     copy.op.e = target.op.d;
     copy.e_is_source = true;
-    if (!address(operand(0), AddressSpace::shared, target) || !address(operand(1), AddressSpace::global, copy)) return false;
+    if (!address(operand(0), AddressSpace::shared, target) || !address(operand(1), AddressSpace::global, copy))
+        return false;
     if (instruction_->guard >= 0) {
         target.op.guard = static_cast<Ref>(instruction_->guard) | (instruction_->guard_negated ? kVirtualNegated : 0);
     }

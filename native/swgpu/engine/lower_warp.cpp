@@ -23,7 +23,9 @@ bool Lowering::emit_barrier(uint32_t kind_bits, size_t first) {
     if (has_threads && !source(operand(first + 1), Type::u32, barrier.op.b)) return false;
     if (is_red && !predicate_source(operand(first + count - 1), barrier.op.c)) return false;
     if (kind == BarrierKind::red_popc && !destination(operand(0), Type::u32, barrier.op.d)) return false;
-    if ((kind == BarrierKind::red_and || kind == BarrierKind::red_or) && !predicate_destination(operand(0), barrier.op.e)) return false;
+    if ((kind == BarrierKind::red_and || kind == BarrierKind::red_or) &&
+        !predicate_destination(operand(0), barrier.op.e))
+        return false;
     barrier.op.imm = kind == BarrierKind::red_and;
     emit(std::move(barrier));
     return true;
@@ -60,9 +62,12 @@ bool Lowering::lower_barrier() {
     if (take("red")) {
         std::string_view what = take_any({"popc", "and", "or"});
         Type type = take_type();
-        if (what.empty() || (type != Type::u32 && type != Type::pred) || (what == "popc") != (type == Type::u32)) return unsupported();
+        if (what.empty() || (type != Type::u32 && type != Type::pred) || (what == "popc") != (type == Type::u32))
+            return unsupported();
         if (!done()) return false;
-        BarrierKind kind = what == "popc" ? BarrierKind::red_popc : what == "and" ? BarrierKind::red_and : BarrierKind::red_or;
+        BarrierKind kind = what == "popc"  ? BarrierKind::red_popc
+                           : what == "and" ? BarrierKind::red_and
+                                           : BarrierKind::red_or;
         return emit_barrier(static_cast<uint32_t>(kind), 1);
     }
     bool is_arrive = take("arrive");
@@ -88,7 +93,10 @@ bool Lowering::lower_shfl() {
     Type type = take_type();
     if (mode.empty() || ptx::size_of(type) != 4) return unsupported();
     if (!done() || !operands(sync ? 5 : 4)) return false;
-    ShuffleMode which = mode == "up" ? ShuffleMode::up : mode == "down" ? ShuffleMode::down : mode == "bfly" ? ShuffleMode::bfly : ShuffleMode::idx;
+    ShuffleMode which = mode == "up"     ? ShuffleMode::up
+                        : mode == "down" ? ShuffleMode::down
+                        : mode == "bfly" ? ShuffleMode::bfly
+                                         : ShuffleMode::idx;
     Draft shuffle = draft(shuffle_handler(which));
     shuffle.reads_imm = true;
     Ref members = kNoRef;
@@ -109,14 +117,18 @@ bool Lowering::lower_vote() {
     bool ballot = mode == "ballot";
     if (mode.empty() || type != (ballot ? Type::b32 : Type::pred)) return unsupported();
     if (!done() || !operands(sync ? 3 : 2)) return false;
-    VoteMode which = mode == "all" ? VoteMode::all : mode == "any" ? VoteMode::any : mode == "uni" ? VoteMode::uni : VoteMode::ballot;
+    VoteMode which = mode == "all"   ? VoteMode::all
+                     : mode == "any" ? VoteMode::any
+                     : mode == "uni" ? VoteMode::uni
+                                     : VoteMode::ballot;
     Draft vote = draft(vote_handler(which));
     vote.reads_imm = true;
     Ref members = kNoRef;
     if (!predicate_source(operand(1), vote.op.a)) return false;
     if (sync && !source(operand(2), Type::b32, members)) return false;
     vote.op.imm = members;
-    if (ballot ? !destination(operand(0), Type::b32, vote.op.d) : !predicate_destination(operand(0), vote.op.d)) return false;
+    if (ballot ? !destination(operand(0), Type::b32, vote.op.d) : !predicate_destination(operand(0), vote.op.d))
+        return false;
     emit(std::move(vote));
     return true;
 }
@@ -141,7 +153,8 @@ bool Lowering::lower_match() {
 
 bool Lowering::lower_redux() {
     static constexpr std::pair<std::string_view, ReduxOp> kOperations[] = {
-        {"add", ReduxOp::add}, {"min", ReduxOp::min}, {"max", ReduxOp::max}, {"and", ReduxOp::bit_and}, {"or", ReduxOp::bit_or}, {"xor", ReduxOp::bit_xor}};
+        {"add", ReduxOp::add},     {"min", ReduxOp::min},   {"max", ReduxOp::max},
+        {"and", ReduxOp::bit_and}, {"or", ReduxOp::bit_or}, {"xor", ReduxOp::bit_xor}};
     bool sync = take("sync"), found = false;
     ReduxOp op = ReduxOp::add;
     for (auto [name, which] : kOperations) {

@@ -34,16 +34,18 @@ std::string shown(std::string_view text) {
 bool Lowering::fail(std::string_view text) {
     if (error_.is_ok()) {
         std::string line = "line " + std::to_string(instruction_ ? instruction_->line : function_.line) + ": ";
-        error_ = Status::error(ErrorCode::invalid_argument, line + std::string(text) +
-                               (instruction_ ? " in '" + shown(instruction_->text) + "'" : ""));
+        error_ =
+            Status::error(ErrorCode::invalid_argument,
+                          line + std::string(text) + (instruction_ ? " in '" + shown(instruction_->text) + "'" : ""));
     }
     return false;
 }
 
 bool Lowering::unsupported() {
     if (error_.is_ok()) {
-        error_ = Status::error(ErrorCode::unsupported, "line " + std::to_string(instruction_->line) +
-                               ": unsupported instruction '" + shown(instruction_->text) + "'");
+        error_ =
+            Status::error(ErrorCode::unsupported, "line " + std::to_string(instruction_->line) +
+                                                      ": unsupported instruction '" + shown(instruction_->text) + "'");
     }
     return false;
 }
@@ -78,8 +80,9 @@ Type Lowering::take_type() {
 
 Rounding Lowering::take_rounding() {
     static constexpr std::pair<std::string_view, Rounding> kNames[] = {
-        {"rn", Rounding::rn}, {"rz", Rounding::rz}, {"rm", Rounding::rm}, {"rp", Rounding::rp}, {"rna", Rounding::rna},
-        {"rni", Rounding::rni}, {"rzi", Rounding::rzi}, {"rmi", Rounding::rmi}, {"rpi", Rounding::rpi}};
+        {"rn", Rounding::rn},   {"rz", Rounding::rz},   {"rm", Rounding::rm},
+        {"rp", Rounding::rp},   {"rna", Rounding::rna}, {"rni", Rounding::rni},
+        {"rzi", Rounding::rzi}, {"rmi", Rounding::rmi}, {"rpi", Rounding::rpi}};
     for (auto [name, rounding] : kNames) {
         if (take(name)) return rounding;
     }
@@ -113,7 +116,8 @@ Ref Lowering::constant(uint64_t value, RowClass row) {
     size_t offset = code_.constants.size(), bytes = row == RowClass::predicate ? kRowBytes : bytes_of(row);
     code_.constants.resize(offset + bytes);
     size_t lane = row == RowClass::quad ? 16 : row == RowClass::wide ? 8 : 4;
-    for (size_t at = 0; at < bytes; at += lane) std::memcpy(&code_.constants[offset + at], &value, std::min<size_t>(lane, 8));
+    for (size_t at = 0; at < bytes; at += lane)
+        std::memcpy(&code_.constants[offset + at], &value, std::min<size_t>(lane, 8));
     out_.constant_offsets.push_back(static_cast<uint32_t>(offset));
     Ref ref = kVirtualConstant | static_cast<Ref>(out_.constant_offsets.size() - 1);
     constants_.emplace(key, ref);
@@ -152,7 +156,8 @@ bool Lowering::symbol_address(const Operand& operand, Type type, Ref& ref) {
             return true;
         }
         if (variable.space == ptx::Space::frame) {
-            Draft move = draft(control_handler(row == RowClass::wide ? ControlOp::frame_address_64 : ControlOp::frame_address_32));
+            Draft move = draft(
+                control_handler(row == RowClass::wide ? ControlOp::frame_address_64 : ControlOp::frame_address_32));
             ref = move.op.d = temporary(row);
             move.op.imm = offset;
             emit(std::move(move));
@@ -177,9 +182,7 @@ bool Lowering::source_any(const Operand& operand, Type type, Ref& ref, bool& is_
             ref = static_cast<Ref>(operand.index);
             return true;
         }
-        case Kind::immediate:
-            ref = constant(immediate_bits(operand, type), row_class(type));
-            return true;
+        case Kind::immediate: ref = constant(immediate_bits(operand, type), row_class(type)); return true;
         case Kind::special: {
             auto which = static_cast<ptx::SpecialRegister>(operand.index);
             bool wide_value = which == ptx::SpecialRegister::clock64 || which == ptx::SpecialRegister::globaltimer ||
@@ -201,8 +204,9 @@ bool Lowering::source_any(const Operand& operand, Type type, Ref& ref, bool& is_
 bool Lowering::source(const Operand& operand, Type type, Ref& ref) {
     bool is_wide = false;
     if (!source_any(operand, type, ref, is_wide)) return false;
-    if (is_wide != (ptx::size_of(type) == 8) || (type == Type::b128) != (operand.kind == Kind::reg &&
-        ptx::size_of(function_.registers[static_cast<size_t>(operand.index)].type) == 16)) {
+    if (is_wide != (ptx::size_of(type) == 8) ||
+        (type == Type::b128) != (operand.kind == Kind::reg &&
+                                 ptx::size_of(function_.registers[static_cast<size_t>(operand.index)].type) == 16)) {
         return fail("an operand has the wrong size");
     }
     return true;
@@ -263,7 +267,8 @@ bool Lowering::address_of_variable(const ptx::Variable& variable, AddressSpace s
             draft.op.aux |= static_cast<uint32_t>(AddressSpace::kernel_param);
             return true;
         case ptx::Space::frame:
-            if (space != AddressSpace::param && space != AddressSpace::local) return fail("a local variable is addressed in another state space");
+            if (space != AddressSpace::param && space != AddressSpace::local)
+                return fail("a local variable is addressed in another state space");
             draft.op.aux |= static_cast<uint32_t>(AddressSpace::frame);
             return true;
         default: break;
@@ -306,7 +311,8 @@ bool Lowering::address(const Operand& operand, AddressSpace space, Draft& draft)
         draft.op.aux |= static_cast<uint32_t>(space);
         return true;
     }
-    if (base.kind == Kind::variable) return address_of_variable(function_.variables[static_cast<size_t>(base.index)], space, draft);
+    if (base.kind == Kind::variable)
+        return address_of_variable(function_.variables[static_cast<size_t>(base.index)], space, draft);
     if (base.kind == Kind::name) return address_of_name(base, space, draft);
     return fail("unsupported address");
 }
@@ -327,9 +333,12 @@ Draft& Lowering::emit(Draft draft) {
 Handler Lowering::arithmetic(const ArithmeticQuery& query) {
     const HandlerSet& set = handler_set();
     Handler handler = nullptr;
-    if (ptx::is_half(query.type)) handler = set.half(query);
-    else if (query.type == Type::f32 || query.type == Type::f64) handler = set.single(query);
-    else handler = set.integer(query);
+    if (ptx::is_half(query.type))
+        handler = set.half(query);
+    else if (query.type == Type::f32 || query.type == Type::f64)
+        handler = set.single(query);
+    else
+        handler = set.integer(query);
     if (handler == nullptr) unsupported();
     return handler;
 }
@@ -386,7 +395,8 @@ const ptx::Label* Lowering::find_label_entry(const Operand& operand) const {
 
 bool Lowering::find_label(const Operand& operand, int32_t& target) {
     const ptx::Label* label = operand.kind == Kind::name ? find_label_entry(operand) : nullptr;
-    if (label == nullptr || label->is_targets || label->is_prototype) return fail("unknown label '" + std::string(operand.name) + "'");
+    if (label == nullptr || label->is_targets || label->is_prototype)
+        return fail("unknown label '" + std::string(operand.name) + "'");
     target = draft_of_instruction_[label->instruction];
     return true;
 }
@@ -406,7 +416,8 @@ bool Lowering::add_formals(const std::vector<ptx::FormalParameter>& formals, std
         Slot slot;
         slot.size_bytes = formal.size_bytes;
         if (formal.is_register) {
-            if (formal.type == Type::pred || formal.type == Type::b128) return fail("unsupported type of a register parameter");
+            if (formal.type == Type::pred || formal.type == Type::b128)
+                return fail("unsupported type of a register parameter");
             slot.is_register = true;
             slot.ref = static_cast<Ref>(formal.index);
             slot.row_lane_bytes = ptx::size_of(formal.type) == 8 ? 8 : 4;
@@ -425,7 +436,8 @@ Result<FunctionCode> Lowering::run() {
     code_.frame_bytes = function_.info.local_bytes_per_thread;
     for (const ptx::Register& reg : function_.registers) out_.registers.push_back(row_class(reg.type));
     bool good = true;
-    if (!code_.is_entry) good = add_formals(function_.formals, code_.formals) && add_formals(function_.returns, code_.returns);
+    if (!code_.is_entry)
+        good = add_formals(function_.formals, code_.formals) && add_formals(function_.returns, code_.returns);
     for (const ptx::Instruction& instruction : function_.instructions) {
         if (!good) break;
         instruction_ = &instruction;

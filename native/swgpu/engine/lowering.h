@@ -1,6 +1,6 @@
-// Decodes the instructions of one function into drafts. One file per group of opcodes: lower_arithmetic.cpp, lower_convert.cpp,
-// lower_memory.cpp, lower_control.cpp, lower_warp.cpp; shared helpers in lowering.cpp. An instruction whose modifiers are not all
-// understood is refused, never ignored. Design: docs/design/software-gpu.md.
+// Decodes the instructions of one function into drafts. One file per group of opcodes: lower_arithmetic.cpp,
+// lower_convert.cpp, lower_memory.cpp, lower_control.cpp, lower_warp.cpp; shared helpers in lowering.cpp. An
+// instruction whose modifiers are not all understood is refused, never ignored. Design: docs/design/software-gpu.md.
 #pragma once
 
 #include <initializer_list>

@@ -1,5 +1,5 @@
-// Fragments are gathered into small matrices, multiplied there, and spread again. The accumulation is in f64 (f32 inputs and below), rounded once;
-// the ISA leaves order and precision open. One build for all machines.
+// Fragments are gathered into small matrices, multiplied there, and spread again. The accumulation is in f64 (f32
+// inputs and below), rounded once; the ISA leaves order and precision open. One build for all machines.
 #define WEFT_ISA matrix
 #include "swgpu/engine/matrix.h"
 
@@ -19,7 +19,10 @@ struct Place {
 
 constexpr uint32_t kMostK = 32;
 
-template <Type T> constexpr uint32_t kPerRegister = T == Type::f16 || T == Type::bf16 ? 2 : T == Type::s8 || T == Type::u8 ? 4 : 1;
+template <Type T>
+constexpr uint32_t kPerRegister = T == Type::f16 || T == Type::bf16 ? 2
+                                  : T == Type::s8 || T == Type::u8  ? 4
+                                                                    : 1;
 
 // Where element i of lane's A fragment lies. Groups of four lanes share a row.
 template <Type T, uint32_t M, uint32_t K>
@@ -38,7 +41,9 @@ constexpr Place place_b(uint32_t lane, uint32_t i) {
     return {(lane & 3) * per + part + reg * per * 4, lane >> 2};
 }
 
-constexpr Place place_c(uint32_t lane, uint32_t i) { return {(lane >> 2) + (i >= 2 ? 8 : 0), (lane & 3) * 2 + (i & 1)}; }
+constexpr Place place_c(uint32_t lane, uint32_t i) {
+    return {(lane >> 2) + (i >= 2 ? 8 : 0), (lane & 3) * 2 + (i & 1)};
+}
 
 template <Type T>
 double value_of(uint64_t bits, uint32_t part) {
@@ -61,7 +66,8 @@ void gather_a(Context& context, const uint32_t* refs, double (&a)[16][kMostK]) {
     for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
         for (uint32_t i = 0; i < M * K / kWarpLanes; ++i) {
             Place at = place_a<T, M, K>(lane, i);
-            a[at.row][at.column] = value_of<T>(lane_bits(context, refs[i / kPerRegister<T>], T == Type::f64, lane), i % kPerRegister<T>);
+            a[at.row][at.column] =
+                value_of<T>(lane_bits(context, refs[i / kPerRegister<T>], T == Type::f64, lane), i % kPerRegister<T>);
         }
     }
 }
@@ -71,13 +77,15 @@ void gather_b(Context& context, const uint32_t* refs, double (&b)[kMostK][8]) {
     for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
         for (uint32_t i = 0; i < 8 * K / kWarpLanes; ++i) {
             Place at = place_b<T, K>(lane, i);
-            b[at.row][at.column] = value_of<T>(lane_bits(context, refs[i / kPerRegister<T>], T == Type::f64, lane), i % kPerRegister<T>);
+            b[at.row][at.column] =
+                value_of<T>(lane_bits(context, refs[i / kPerRegister<T>], T == Type::f64, lane), i % kPerRegister<T>);
         }
     }
 }
 
 template <Type T>
-void spread(Context& context, const uint32_t* refs, uint32_t lane, uint32_t i, double value, bool saturate, uint32_t mask) {
+void spread(Context& context, const uint32_t* refs, uint32_t lane, uint32_t i, double value, bool saturate,
+            uint32_t mask) {
     if (!(mask >> lane & 1)) return;
     if constexpr (T == Type::f64) {
         row<double>(context, refs[i])[lane] = value;
@@ -89,7 +97,8 @@ void spread(Context& context, const uint32_t* refs, uint32_t lane, uint32_t i, d
         *word = (*word & ~(0xffffu << shift)) | f16_from_f32(odd_f32(value)) << shift;
     } else {
         double bounded = value > 2147483647.0 ? 2147483647.0 : value < -2147483648.0 ? -2147483648.0 : value;
-        row<int32_t>(context, refs[i])[lane] = static_cast<int32_t>(saturate ? static_cast<int64_t>(bounded) : static_cast<int64_t>(value));
+        row<int32_t>(context, refs[i])[lane] =
+            static_cast<int32_t>(saturate ? static_cast<int64_t>(bounded) : static_cast<int64_t>(value));
     }
 }
 
@@ -107,7 +116,8 @@ const Op* run(Context& context, const Op* op, uint32_t mask) {
         for (uint32_t i = 0; i < kElements; ++i) {
             Place at = place_c(lane, i);
             Ref ref = fc[C == Type::f16 ? i / 2 : i];
-            sum[at.row][at.column] = value_of<C>(lane_bits(context, ref, C == Type::f64, lane), C == Type::f16 ? i & 1 : 0);
+            sum[at.row][at.column] =
+                value_of<C>(lane_bits(context, ref, C == Type::f64, lane), C == Type::f16 ? i & 1 : 0);
         }
     }
     for (uint32_t m = 0; m < M; ++m) {
@@ -135,8 +145,11 @@ template <uint32_t K>
 Handler bytes_of(const MatrixShape& s) {
     if (s.c != Type::s32 || s.d != Type::s32) return nullptr;
     bool a = s.a == Type::s8, b = s.b == Type::s8;
-    if (a) return b ? run<Type::s8, Type::s8, Type::s32, Type::s32, 16, K> : run<Type::s8, Type::u8, Type::s32, Type::s32, 16, K>;
-    return b ? run<Type::u8, Type::s8, Type::s32, Type::s32, 16, K> : run<Type::u8, Type::u8, Type::s32, Type::s32, 16, K>;
+    if (a)
+        return b ? run<Type::s8, Type::s8, Type::s32, Type::s32, 16, K>
+                 : run<Type::s8, Type::u8, Type::s32, Type::s32, 16, K>;
+    return b ? run<Type::u8, Type::s8, Type::s32, Type::s32, 16, K>
+             : run<Type::u8, Type::u8, Type::s32, Type::s32, 16, K>;
 }
 
 Handler select(const MatrixShape& s) {
@@ -148,7 +161,8 @@ Handler select(const MatrixShape& s) {
     if (bytes) return s.k == 16 ? bytes_of<16>(s) : s.k == 32 ? bytes_of<32>(s) : nullptr;
     if (s.a != s.b) return nullptr;
     if (s.a == Type::f16) return s.k == 16 ? half_of<Type::f16, 16>(s) : s.k == 8 ? half_of<Type::f16, 8>(s) : nullptr;
-    if (s.a == Type::bf16) return s.k == 16 ? half_of<Type::bf16, 16>(s) : s.k == 8 ? half_of<Type::bf16, 8>(s) : nullptr;
+    if (s.a == Type::bf16)
+        return s.k == 16 ? half_of<Type::bf16, 16>(s) : s.k == 8 ? half_of<Type::bf16, 8>(s) : nullptr;
     if (s.a == Type::tf32 && s.c == Type::f32 && s.d == Type::f32) {
         if (s.k == 4) return run<Type::tf32, Type::tf32, Type::f32, Type::f32, 16, 4>;
         if (s.k == 8) return run<Type::tf32, Type::tf32, Type::f32, Type::f32, 16, 8>;
@@ -166,7 +180,8 @@ const Op* run_load(Context& context, const Op* op, uint32_t mask) {
     const uint32_t* refs = context.aux + op->e / 4;
     for (uint32_t m = 0; m < count; ++m) {
         uint16_t rows[8][8];
-        for (uint32_t r = 0; r < 8; ++r) std::memcpy(rows[r], reinterpret_cast<const void*>(context.address[m * 8 + r]), 16);
+        for (uint32_t r = 0; r < 8; ++r)
+            std::memcpy(rows[r], reinterpret_cast<const void*>(context.address[m * 8 + r]), 16);
         uint32_t* d = row<uint32_t>(context, refs[m]);
         for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
             if (!(mask >> lane & 1)) continue;
@@ -203,6 +218,8 @@ namespace weft::engine {
 
 Handler mma_handler(const MatrixShape& shape) { return matrix::select(shape); }
 Handler matrix_load_handler(bool transposed) { return transposed ? matrix::run_load<true> : matrix::run_load<false>; }
-Handler matrix_store_handler(bool transposed) { return transposed ? matrix::run_store<true> : matrix::run_store<false>; }
+Handler matrix_store_handler(bool transposed) {
+    return transposed ? matrix::run_store<true> : matrix::run_store<false>;
+}
 
 }  // namespace weft::engine

@@ -13,7 +13,8 @@ struct MatrixShape {
 
 // Op::e is a list: D, A, B, C fragments in that order. Null when there is no such form.
 Handler mma_handler(const MatrixShape& shape);
-// Op::e is a list of the matrices' registers; Op::aux as in loads, with the number of matrices as vector length; Op::imm as in loads.
+// Op::e is a list of the matrices' registers; Op::aux as in loads, with the number of matrices as vector length;
+// Op::imm as in loads.
 Handler matrix_load_handler(bool transposed);
 Handler matrix_store_handler(bool transposed);
 

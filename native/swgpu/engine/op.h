@@ -1,5 +1,5 @@
-// The decoded form of a PTX instruction and what a handler sees while it runs one for a warp. This header is included by
-// translation units built for different instruction sets, so it holds plain data and no functions with linkage.
+// The decoded form of a PTX instruction and what a handler sees while it runs one for a warp. This header is included
+// by translation units built for different instruction sets, so it holds plain data and no functions with linkage.
 // Design: docs/design/software-gpu.md.
 #pragma once
 
@@ -16,12 +16,13 @@ struct Warp;
 struct Block;
 struct KernelImage;
 
-// Executes `op` for the lanes in `mask` (never 0) and returns the next op, or null when the running split of the warp cannot go
-// on (it ended, waits, or faulted; Context tells).
+// Executes `op` for the lanes in `mask` (never 0) and returns the next op, or null when the running split of the warp
+// cannot go on (it ended, waits, or faulted; Context tells).
 using Handler = const Op* (*)(Context&, const Op*, uint32_t mask);
 
-// A reference is the byte offset of a row, from the frame of the running function or, with bit 0 set, from the kernel's constants. Rows hold 32
-// lanes: 128 bytes for values of up to 32 bits, 256 for 64 bits, 512 for 128 bits. Predicates are one 32-bit word, a bit per lane; bit 1 set means negated.
+// A reference is the byte offset of a row, from the frame of the running function or, with bit 0 set, from the kernel's
+// constants. Rows hold 32 lanes: 128 bytes for values of up to 32 bits, 256 for 64 bits, 512 for 128 bits. Predicates
+// are one 32-bit word, a bit per lane; bit 1 set means negated.
 using Ref = uint32_t;
 inline constexpr uint32_t kConstantBit = 1;
 inline constexpr uint32_t kNegatedBit = 2;
@@ -104,7 +105,7 @@ inline constexpr uint64_t kWindowBytes = uint64_t{1} << 32;
 // Outside line of handlers: finds the range of a global access, or records the fault. In memory_slow.cpp.
 bool find_range(Context& context, uint64_t address, uint64_t size_bytes, bool is_write);
 // Always returns null, for `return fault(...)`.
-const Op* raise_fault(Context& context, const Op* op, FaultKind kind, AddressSpace space, uint32_t lane, uint64_t address,
-                      uint32_t size_bytes, bool is_write);
+const Op* raise_fault(Context& context, const Op* op, FaultKind kind, AddressSpace space, uint32_t lane,
+                      uint64_t address, uint32_t size_bytes, bool is_write);
 
 }  // namespace weft::engine

@@ -66,7 +66,8 @@ void solve(const FlowGraph& graph, std::vector<BlockLiveness>& live) {
 }
 
 // One interval per register, from the first to the last draft at which it may be alive.
-std::vector<Interval> intervals_of(const DraftFunction& function, const FlowGraph& graph, const std::vector<CallSite>& calls) {
+std::vector<Interval> intervals_of(const DraftFunction& function, const FlowGraph& graph,
+                                   const std::vector<CallSite>& calls) {
     size_t count = function.registers.size();
     std::vector<Interval> intervals(count);
     for (size_t i = 0; i < count; ++i) intervals[i].reg = static_cast<uint32_t>(i);
@@ -132,7 +133,8 @@ RowPlan plan_rows(const DraftFunction& function, const FlowGraph& graph, const s
     }
     for (uint32_t reg : function.pinned) intervals[reg] = {reg, 0, last};
     std::erase_if(intervals, [](const Interval& interval) { return interval.begin == ~0u; });
-    std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+    std::sort(intervals.begin(), intervals.end(),
+              [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
 
     Pool pools[4];
     RowPlan plan;

@@ -1,5 +1,5 @@
-// Gives virtual registers their places in the frame: registers that are never alive together share a row, which keeps the
-// register file of a warp in the processor's caches. Design: docs/design/software-gpu.md.
+// Gives virtual registers their places in the frame: registers that are never alive together share a row, which keeps
+// the register file of a warp in the processor's caches. Design: docs/design/software-gpu.md.
 #pragma once
 
 #include <vector>

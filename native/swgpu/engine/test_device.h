@@ -119,7 +119,8 @@ struct Shape {
     uint64_t quantum = 100'000;
 };
 
-inline Outcome run_kernel(TestMemory& memory, const std::string& text, std::string_view name, const Shape& shape, const Arguments& arguments) {
+inline Outcome run_kernel(TestMemory& memory, const std::string& text, std::string_view name, const Shape& shape,
+                          const Arguments& arguments) {
     Outcome outcome;
     auto program = compile(text, {});
     if (!program) {
@@ -156,7 +157,9 @@ inline Outcome run_kernel(TestMemory& memory, const std::string& text, std::stri
     return outcome;
 }
 
-inline std::string ptx_text(std::string_view body) { return ".version 7.8\n.target sm_80\n.address_size 64\n" + std::string(body); }
+inline std::string ptx_text(std::string_view body) {
+    return ".version 7.8\n.target sm_80\n.address_size 64\n" + std::string(body);
+}
 
 // A kernel k(out): `body` computes %r9 for thread %r0 (linear in the block); it is stored to out[ctaid * ntid + tid].
 inline std::string body_text(std::string_view body, std::string_view before = "") {
@@ -164,7 +167,8 @@ inline std::string body_text(std::string_view body, std::string_view before = ""
 .visible .entry k(.param .u64 out) {
   .reg .pred %p<10>; .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .f32 %f<10>; .reg .b32 %addr;
   mov.u32 %r0, %tid.x; mov.u32 %r9, 0;
-)" + std::string(body) + R"(
+)" + std::string(body) +
+                    R"(
   { .reg .b64 %to, %off; .reg .b32 %c, %n;
     mov.u32 %c, %ctaid.x; mov.u32 %n, %ntid.x; mad.lo.u32 %c, %c, %n, %r0;
     ld.param.u64 %to, [out]; mul.wide.u32 %off, %c, 4; add.s64 %to, %to, %off; st.global.u32 [%to], %r9; }

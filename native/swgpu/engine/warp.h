@@ -1,5 +1,5 @@
-// A block of threads while it runs. A warp is a set of splits: groups of lanes with one program counter each. Where lanes
-// part, a join records who is expected to meet again and where; see the design note for the rules of joins.
+// A block of threads while it runs. A warp is a set of splits: groups of lanes with one program counter each. Where
+// lanes part, a join records who is expected to meet again and where; see the design note for the rules of joins.
 // Design: docs/design/software-gpu.md.
 #pragma once
 
@@ -35,7 +35,7 @@ struct Join {
     uint32_t age = 0;  // turns for which some lanes have waited
     uint8_t* rows = nullptr;
     uint32_t frame = 0;
-    const CallRecord* call = nullptr;      // of a call: where results go
+    const CallRecord* call = nullptr;  // of a call: where results go
     const FunctionEntry* callee = nullptr;
     bool in_use = false;
 };
@@ -48,7 +48,7 @@ struct Warp {
     uint8_t* local = nullptr;
     std::vector<Split> splits;  // not running; the back runs next
     std::vector<Join> joins;
-    bool sync_forced = false;   // of the running split
+    bool sync_forced = false;  // of the running split
 
     int32_t new_join();
     void free_join(int32_t index) { joins[static_cast<size_t>(index)].in_use = false; }

@@ -72,8 +72,10 @@ const Op* run_pack_quad(Context& context, const Op* op, uint32_t mask) {
         for (uint32_t k = 0; k < Count; ++k) {
             if (refs[k] == kNoRef) continue;
             uint8_t* part = row<uint8_t>(context, refs[k]) + kPart * i;
-            if (Packs) std::memcpy(whole + kPart * k, part, kPart);
-            else std::memcpy(part, whole + kPart * k, kPart);
+            if (Packs)
+                std::memcpy(whole + kPart * k, part, kPart);
+            else
+                std::memcpy(part, whole + kPart * k, kPart);
         }
         if (Packs) std::memcpy(row<uint8_t>(context, op->d) + 16 * i, whole, 16);
     });
@@ -94,7 +96,8 @@ const Op* run_convert_pack(Context& context, const Op* op, uint32_t mask) {
     const uint32_t* c = op->c == kNoRef ? nullptr : row<const uint32_t>(context, op->c);
     uint32_t* d = row<uint32_t>(context, op->d);
     return each_lane(op, mask, [&](uint32_t i) {
-        uint32_t low = (static_cast<uint32_t>(saturated(a[i], type)) & part) << bits | (static_cast<uint32_t>(saturated(b[i], type)) & part);
+        uint32_t low = (static_cast<uint32_t>(saturated(a[i], type)) & part) << bits |
+                       (static_cast<uint32_t>(saturated(b[i], type)) & part);
         d[i] = c ? (c[i] << 16) | low : low;
     });
 }

@@ -1,5 +1,5 @@
-// A parsed PTX text: registers and variables resolved by scope, instructions as opcode, modifiers and operands. The views
-// point into the text, which must outlive this. Design: docs/design/software-gpu.md.
+// A parsed PTX text: registers and variables resolved by scope, instructions as opcode, modifiers and operands. The
+// views point into the text, which must outlive this. Design: docs/design/software-gpu.md.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,39 @@
 namespace weft::ptx {
 
 enum class SpecialRegister : uint8_t {
-    tid, ntid, ctaid, nctaid, laneid, warpid, nwarpid, smid, nsmid, gridid,
-    lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt,
-    clock, clock_hi, clock64, globaltimer, globaltimer_lo, globaltimer_hi,
-    dynamic_smem_size, total_smem_size, aggr_smem_size, envreg, pm,
-    clusterid, nclusterid, cluster_ctaid, cluster_nctaid, cluster_ctarank, cluster_nctarank, is_explicit_cluster,
+    tid,
+    ntid,
+    ctaid,
+    nctaid,
+    laneid,
+    warpid,
+    nwarpid,
+    smid,
+    nsmid,
+    gridid,
+    lanemask_eq,
+    lanemask_le,
+    lanemask_lt,
+    lanemask_ge,
+    lanemask_gt,
+    clock,
+    clock_hi,
+    clock64,
+    globaltimer,
+    globaltimer_lo,
+    globaltimer_hi,
+    dynamic_smem_size,
+    total_smem_size,
+    aggr_smem_size,
+    envreg,
+    pm,
+    clusterid,
+    nclusterid,
+    cluster_ctaid,
+    cluster_nctaid,
+    cluster_ctarank,
+    cluster_nctarank,
+    is_explicit_cluster,
     reserved_smem_offset,
 };
 
@@ -38,15 +66,15 @@ struct Variable {
 struct Operand {
     enum class Kind : uint8_t {
         none,
-        reg,       // index
-        immediate, // bits; is_float tells how they were written (f64 bits unless is_f32_bits)
-        special,   // special register `index`, component
-        variable,  // variable `index` of the function, plus offset
-        name,      // a symbol, function or label that is not of the function, plus offset
-        address,   // [base + offset]; base is element 0
-        vector,    // {elements}
-        list,      // (elements), of calls
-        sink,      // _
+        reg,        // index
+        immediate,  // bits; is_float tells how they were written (f64 bits unless is_f32_bits)
+        special,    // special register `index`, component
+        variable,   // variable `index` of the function, plus offset
+        name,       // a symbol, function or label that is not of the function, plus offset
+        address,    // [base + offset]; base is element 0
+        vector,     // {elements}
+        list,       // (elements), of calls
+        sink,       // _
     };
     Kind kind = Kind::none;
     bool negated = false;  // !p, or -x before a register
@@ -80,7 +108,7 @@ struct Register {
 struct Label {
     std::string_view name;
     int32_t scope = 0;
-    uint32_t instruction = 0;  // index of the instruction that follows
+    uint32_t instruction = 0;      // index of the instruction that follows
     std::vector<Operand> targets;  // of .branchtargets / .calltargets; then `instruction` has no meaning
     bool is_targets = false;
     bool is_prototype = false;

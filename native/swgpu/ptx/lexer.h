@@ -8,12 +8,12 @@ namespace weft::ptx {
 
 enum class TokenKind : uint8_t {
     end,
-    identifier,  // add, %r1, $L__BB0_1, _Z1kPf
-    dotted,      // .global, .shared::cta: the text is without the first dot
-    number,      // 12, 0x1F, 12U, 1.5e3, 0f3F800000, 0d..., 7.8
-    string,      // without the quotes
-    punctuation, // one character
-    bad,         // a character that PTX does not have, or an open comment or string
+    identifier,   // add, %r1, $L__BB0_1, _Z1kPf
+    dotted,       // .global, .shared::cta: the text is without the first dot
+    number,       // 12, 0x1F, 12U, 1.5e3, 0f3F800000, 0d..., 7.8
+    string,       // without the quotes
+    punctuation,  // one character
+    bad,          // a character that PTX does not have, or an open comment or string
 };
 
 struct Token {

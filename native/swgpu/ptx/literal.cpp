@@ -25,7 +25,9 @@ std::optional<uint64_t> integer(std::string_view digits, uint64_t base) {
     return value;
 }
 
-bool starts(std::string_view text, char second) { return text.size() > 2 && text[0] == '0' && (text[1] | 32) == second; }
+bool starts(std::string_view text, char second) {
+    return text.size() > 2 && text[0] == '0' && (text[1] | 32) == second;
+}
 
 }  // namespace
 

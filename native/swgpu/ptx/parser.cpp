@@ -147,10 +147,14 @@ bool Parser::parse_alias() {
 
 bool Parser::parse_linked() {
     Linkage linkage = Linkage::local;
-    if (accept_dotted("visible")) linkage = Linkage::visible;
-    else if (accept_dotted("extern")) linkage = Linkage::external;
-    else if (accept_dotted("weak")) linkage = Linkage::weak;
-    else if (accept_dotted("common")) linkage = Linkage::common;
+    if (accept_dotted("visible"))
+        linkage = Linkage::visible;
+    else if (accept_dotted("extern"))
+        linkage = Linkage::external;
+    else if (accept_dotted("weak"))
+        linkage = Linkage::weak;
+    else if (accept_dotted("common"))
+        linkage = Linkage::common;
     if (accept_dotted("entry")) return parse_function(true, linkage);
     if (accept_dotted("func")) return parse_function(false, linkage);
     if (accept_dotted("global")) return parse_module_variable(VariableSpace::global, linkage);
@@ -379,8 +383,11 @@ bool Parser::parse_formal(std::vector<FormalParameter>& formals, bool is_return)
     if (!parse_declaration(declaration) || !expect_identifier(name)) return false;
     if (!parse_dimensions(declaration, size, is_open)) return false;
     if (is_open || size > 65536) return fail("parameter '" + std::string(name) + "' has no usable size");
-    Variable variable{std::string(name), function_.info.is_entry && !is_return ? Space::kernel_param : Space::frame,
-                      declaration.type, size, declaration.align_bytes, 0, declaration.is_pointer};
+    Variable variable{
+        std::string(name),       function_.info.is_entry && !is_return ? Space::kernel_param : Space::frame,
+        declaration.type,        size,
+        declaration.align_bytes, 0,
+        declaration.is_pointer};
     formal.type = declaration.type;
     formal.size_bytes = static_cast<uint32_t>(size);
     formal.align_bytes = declaration.align_bytes;
@@ -395,8 +402,8 @@ void Parser::lay_out_kernel_parameters() {
         Variable& variable = function_.variables[static_cast<size_t>(formal.index)];
         at = round_up(at, std::max(1u, variable.align_bytes));
         variable.offset_bytes = static_cast<uint32_t>(at);
-        function_.info.parameters.push_back({variable.name, variable.offset_bytes, formal.size_bytes,
-                                             variable.align_bytes, variable.is_pointer});
+        function_.info.parameters.push_back(
+            {variable.name, variable.offset_bytes, formal.size_bytes, variable.align_bytes, variable.is_pointer});
         at += formal.size_bytes;
     }
     function_.info.parameter_bytes = static_cast<uint32_t>(at);
@@ -422,14 +429,16 @@ bool Parser::parse_function_attributes() {
         advance();
         if (name == "maxntid") {
             if (!parse_extents(extents)) return false;
-            info.max_threads = static_cast<uint32_t>(std::min<uint64_t>(uint64_t{extents[0]} * extents[1] * extents[2], 1024));
+            info.max_threads =
+                static_cast<uint32_t>(std::min<uint64_t>(uint64_t{extents[0]} * extents[1] * extents[2], 1024));
         } else if (name == "reqntid") {
             if (!parse_extents(extents)) return false;
             info.required_block = {extents[0], extents[1], extents[2]};
         } else if (name == "minnctapersm") {
             if (!expect_integer(value, 1 << 20)) return false;
             info.min_blocks_per_sm = static_cast<uint32_t>(value);
-        } else if (name == "maxnreg" || name == "maxnctapersm" || name == "abi_preserve" || name == "abi_preserve_control") {
+        } else if (name == "maxnreg" || name == "maxnctapersm" || name == "abi_preserve" ||
+                   name == "abi_preserve_control") {
             if (!expect_integer(value, 1 << 20)) return false;
         } else if (name == "pragma") {
             if (!skip_to_semicolon()) return false;

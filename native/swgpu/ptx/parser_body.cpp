@@ -86,8 +86,10 @@ bool Parser::parse_body_directive() {
 
 bool Parser::parse_registers() {
     uint32_t vector = 1;
-    if (accept_dotted("v2")) vector = 2;
-    else if (accept_dotted("v4")) vector = 4;
+    if (accept_dotted("v2"))
+        vector = 2;
+    else if (accept_dotted("v4"))
+        vector = 4;
     auto type = token_.kind == TokenKind::dotted ? type_from_name(token_.text) : std::nullopt;
     if (!type) return expected("a type");
     advance();

@@ -8,8 +8,30 @@
 namespace weft::ptx {
 
 enum class Type : uint8_t {
-    none, b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64,
-    f16, f16x2, bf16, bf16x2, tf32, f32, f64, u16x2, s16x2, pred,
+    none,
+    b8,
+    b16,
+    b32,
+    b64,
+    b128,
+    u8,
+    u16,
+    u32,
+    u64,
+    s8,
+    s16,
+    s32,
+    s64,
+    f16,
+    f16x2,
+    bf16,
+    bf16x2,
+    tf32,
+    f32,
+    f64,
+    u16x2,
+    s16x2,
+    pred,
 };
 
 std::optional<Type> type_from_name(std::string_view name);
