@@ -14,7 +14,8 @@ import pytest
 from weft.base.native import EXECUTOR, SHIM, SOFTWARE_GPU, native_dir
 
 Weft = Callable[..., subprocess.CompletedProcess[str]]
-WEFT = (sys.executable, "-m", "weft")
+# With default signals: a test run in the background has SIGINT ignored, and programs would inherit that.
+WEFT = ("env", "--default-signal", sys.executable, "-m", "weft")
 TIMEOUT_S = 18
 # Programs of the tests are modules, started from the root of the tree (`python -m`).
 ROOT = Path(__file__).parents[2]
