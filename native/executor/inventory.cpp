@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxName = 256;
 constexpr std::uint64_t kMiB = 1u << 20;
+constexpr std::uint64_t kMaxContextCost = 1024 * kMiB;
 
 Status failed(std::string_view call, CUresult result) {
     return Status::error(ErrorCode::unavailable, std::string(call) + ": " + name_of(result));
@@ -38,7 +39,8 @@ std::uint64_t context_cost(const driver::DriverTable& driver, CUdevice device, s
         driver.cuCtxDestroy_v2(second);
     }
     driver.cuCtxDestroy_v2(first);
-    const std::uint64_t used_by_first = total_bytes > before ? total_bytes - before : 0;
+    // What other processes hold is in there, too: no context costs more than kMaxContextCost.
+    const std::uint64_t used_by_first = std::min(total_bytes > before ? total_bytes - before : 0, kMaxContextCost);
     return std::min(std::max(cost, used_by_first), total_bytes);
 }
 

@@ -154,6 +154,7 @@ bool Session::turn() {
             busy |= completion_.look(now);
         }
     }
+    if (completion_.is_idle()) to_wake_.clear();
     if (has_logs_.load(std::memory_order_relaxed)) busy |= push_logs();
     if (!outbox_.is_empty()) busy |= outbox_.drain();
     graveyard_.clear();

@@ -179,6 +179,7 @@ class Session : private CallResolver {
     void push_credit(StreamState& stream);
     // Before a sleep: streams that somebody waits for shall wake the loop when they get here.
     void arm_wakers();
+    void wake_at_end_of(StreamState& stream);
     void release_everything();
     void release_context(ContextState& context);
     void store(const transport::Received& received);

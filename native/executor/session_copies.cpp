@@ -307,7 +307,7 @@ Outcome Session::copy_out_small(Arrival& arrival, const CopyOut& copy) {
     if ((copy.header.flags & wire::kFlagWaiting) != 0) {
         completion_.add_wait(
             {std::move(marker)}, [this, copy](CUresult status) { finish_copy_out(copy, status); }, Clock::now());
-        to_wake_.push_back(&stream);
+        wake_at_end_of(stream);
     }
     return Outcome::submitted;
 }
@@ -364,7 +364,7 @@ bool Session::advance_copy_out(CopyOut& copy) {
     } else if ((copy.header.flags & wire::kFlagWaiting) != 0) {
         completion_.add_wait(
             {std::move(copy.last)}, [this, copy](CUresult status) { finish_copy_out(copy, status); }, Clock::now());
-        to_wake_.push_back(&stream);
+        wake_at_end_of(stream);
     }
     return true;
 }

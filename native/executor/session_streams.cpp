@@ -60,6 +60,11 @@ bool Session::look_at_streams(Completion::Time now) {
     return any;
 }
 
+// Somebody waits for what the stream has now.
+void Session::wake_at_end_of(StreamState& stream) {
+    if (std::find(to_wake_.begin(), to_wake_.end(), &stream) == to_wake_.end()) to_wake_.push_back(&stream);
+}
+
 // Somebody has waited for a while: from here the streams tell when they have got to this point.
 void Session::arm_wakers() {
     for (StreamState* stream : to_wake_) {
@@ -85,7 +90,7 @@ CUresult Session::collect_pending(ContextState& context, std::vector<EventRef>* 
         EventRef marker = record_marker(context.events, stream.handle, &error);
         if (marker != nullptr) {
             events->push_back(std::move(marker));
-            to_wake_.push_back(&stream);
+            wake_at_end_of(stream);
         } else {
             status = error;
         }
@@ -121,7 +126,7 @@ void Session::reply_when_stream_is_done(const Arrival& arrival) {
     CUresult status = CUDA_SUCCESS;
     EventRef marker = record_marker(stream.context.events, stream.handle, &status);
     if (marker == nullptr) return reply_when(arrival, {}, status);
-    to_wake_.push_back(&stream);
+    wake_at_end_of(stream);
     std::vector<EventRef> events;
     events.push_back(std::move(marker));
     reply_when(arrival, std::move(events), CUDA_SUCCESS);
