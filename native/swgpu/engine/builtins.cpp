@@ -1,5 +1,6 @@
 #include "swgpu/engine/builtins.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -10,6 +11,8 @@ namespace weft::engine {
 namespace {
 
 constexpr size_t kMaxText = 1 << 16;
+// Widths and precisions are cut to what the buffer of one directive holds.
+constexpr int32_t kMaxWidth = 500;
 
 bool read_text(Context& context, uint32_t lane, uint64_t address, std::string& text) {
     for (; text.size() < kMaxText; ++address) {
@@ -54,14 +57,21 @@ struct Directive {
     char kind = 0;
 };
 
+bool ends_in_three_digits(const std::string& text) {
+    size_t last = text.find_last_not_of("0123456789");
+    return text.size() - (last == std::string::npos ? 0 : last + 1) >= 3;
+}
+
 // Reads one directive behind '%'; stars take their number from the arguments.
 size_t read_directive(const std::string& format, size_t at, ArgumentReader& arguments, Directive& directive) {
     for (; at < format.size(); ++at) {
         char c = format[at];
         if (c == '*') {
-            directive.flags += std::to_string(static_cast<int32_t>(arguments.next(4)));
+            int32_t number = static_cast<int32_t>(arguments.next(4));
+            directive.flags += std::to_string(std::clamp(number, -kMaxWidth, kMaxWidth));
         } else if (std::strchr("-+ #0123456789.", c) != nullptr) {
-            if (directive.flags.size() < 24) directive.flags.push_back(c);
+            if (directive.flags.size() < 24 && (c == '.' || !ends_in_three_digits(directive.flags)))
+                directive.flags.push_back(c);
         } else if (c == 'l' || c == 'j' || c == 'z' || c == 't') {
             directive.size = 8;
         } else if (c != 'h') {
