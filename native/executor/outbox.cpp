@@ -81,7 +81,10 @@ bool Outbox::drain() {
     committed_ = true;
     for (;;) {
         // A payload that is under way has to be finished before anything else is appended.
-        if (transfer_under_way_ && !drain_transfer()) return moved;
+        if (transfer_under_way_) {
+            if (!drain_transfer()) return moved;
+            moved = true;
+        }
         while (!items_.empty()) {
             if (!drain_item()) return moved;
             moved = true;

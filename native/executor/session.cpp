@@ -161,7 +161,8 @@ bool Session::turn() {
     if (outbox_.take_committed() || channel_.has_unsent()) {
         if (Status flushed = channel_.flush(); !flushed) fail(EndReason::Kind::client_gone, flushed.text());
     }
-    return busy;
+    // What was sent may have made parked frames free to go.
+    return busy || parking_.is_dirty();
 }
 
 void Session::wait() {
