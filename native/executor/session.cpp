@@ -177,7 +177,8 @@ void Session::wait() {
         arm_wakers();
         deadline = completion_.backoff().next();
     }
-    const bool wants_room = !outbox_.is_empty() || !copies_out_.empty();
+    // What was committed but did not fit into the socket has to leave, too: nothing else would wake us for it.
+    const bool wants_room = !outbox_.is_empty() || !copies_out_.empty() || channel_.has_unsent();
     const bool is_stalled = !may_receive();
     const Status waited = channel_.wait(wants_room, is_stalled ? now : deadline);
     if (!waited) return fail(EndReason::Kind::client_gone, waited.text());
