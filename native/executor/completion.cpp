@@ -52,6 +52,16 @@ bool Completion::is_complete(Many& many) {
     return true;
 }
 
+void Completion::let_go() {
+    for (Many& many : waits_) {
+        std::erase_if(many.events, [&](const EventRef& event) {
+            const CUresult state = event->query();
+            if (state != CUDA_SUCCESS && state != CUDA_ERROR_NOT_READY) many.status = state;
+            return state != CUDA_ERROR_NOT_READY;
+        });
+    }
+}
+
 bool Completion::tell_data() {
     struct Told {
         Done done;

@@ -34,6 +34,9 @@ class Completion {
     // Tells what is complete before a reply that was not waited for: pieces of data and watches.
     void tell_implied();
 
+    // Lets go of events that are complete, of waits that go on for others: their context is about to end.
+    void let_go();
+
     // Forgets everything without telling.
     void clear();
 

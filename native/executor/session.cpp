@@ -86,6 +86,11 @@ const Session::Entry* Session::entry_of(std::uint16_t opcode) {
         set(O::PullData, &S::on_pull_data, When::at_once, false);
         set(O::CopyD2h, &S::on_copy_d2h, When::in_stream, true);
         set(O::CopyD2hSegment, &S::on_copy_d2h_segment, When::in_stream, true);
+        set(O::CopyBoxH2d, &S::on_copy_box_h2d, When::in_stream, true);
+        set(O::CopyBoxPull, &S::on_copy_box_pull, When::in_stream, true);
+        set(O::CopyBoxD2h, &S::on_copy_box_d2h, When::in_stream, true);
+        set(O::CopyBoxSegment, &S::on_copy_box_segment, When::in_stream, true);
+        set(O::CopyBoxD2d, &S::on_copy_box_d2d, When::in_stream, true);
         set(O::ModuleLoad, &S::on_module_load, When::at_once, true);
         set(O::Image, &S::on_image, When::at_once, false);
         set(O::ModuleUnload, &S::on_module_unload, When::barrier, true);

@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "executor/completion.h"
+#include "executor/device_box.h"
 #include "executor/helper.h"
 #include "executor/host_memory.h"
 #include "executor/image_cache.h"
@@ -151,7 +152,8 @@ class Session : private CallResolver {
         StreamState* stream;
         std::uint64_t destination, size_bytes, received = 0;
         CUresult failure = CUDA_SUCCESS;
-        bool is_asked = false;  // PULL was sent
+        bool is_asked = false;                           // PULL was sent
+        std::shared_ptr<const DeviceBox> box = nullptr;  // the packed bytes of a box
     };
     struct CopyOut {
         wire::FrameHeader header;
@@ -159,6 +161,7 @@ class Session : private CallResolver {
         std::uint64_t source = 0, size_bytes = 0, offset = 0;
         std::uint32_t transfer = 0;
         EventRef last;
+        std::shared_ptr<const DeviceBox> box;  // instead of source
     };
     struct Segment {
         std::span<std::byte> bytes;
@@ -237,6 +240,12 @@ class Session : private CallResolver {
     Outcome on_copy_d2h_segment(Arrival& arrival);
     CUresult copy_in(Arrival& arrival, StreamState& stream, std::uint64_t destination,
                      std::span<const std::byte> bytes);
+    bool hold_source(Arrival& arrival, std::span<const std::byte>* bytes);
+    void keep_source(Arrival& arrival, StreamState& stream);
+    Outcome start_pull(const Arrival& arrival, std::uint32_t number, Pull pull);
+    Outcome start_copy_out(Arrival& arrival, CopyOut copy);
+    CUresult read_device(const CopyOut& copy, std::byte* to, std::uint64_t offset, std::size_t size);
+    bool read_directly(const CopyOut& copy, std::byte* to, std::uint64_t offset, std::size_t size);
     void* direct_access(StreamState& stream, std::uint64_t address, std::uint64_t size_bytes);
     bool is_stream_idle(StreamState& stream);
     bool is_idle_with_relations(StreamState& stream);
@@ -253,6 +262,16 @@ class Session : private CallResolver {
     void fail_copy_out(const CopyOut& copy, CUresult status);
     void* place_copy(std::span<const std::byte> frame);
     void* place_pull(std::span<const std::byte> frame);
+
+    // --- copies of boxes (session_boxes.cpp)
+    Outcome on_copy_box_h2d(Arrival& arrival);
+    Outcome on_copy_box_pull(Arrival& arrival);
+    Outcome on_copy_box_d2h(Arrival& arrival);
+    Outcome on_copy_box_segment(Arrival& arrival);
+    Outcome on_copy_box_d2d(Arrival& arrival);
+    bool complete_box(Arrival& arrival, bool is_array, DeviceBox* box);
+    CUresult copy_box_in(Arrival& arrival, StreamState& stream, const DeviceBox& box, std::uint64_t offset,
+                         std::span<const std::byte> bytes);
 
     // --- modules (session_modules.cpp)
     Outcome on_module_load(Arrival& arrival);

@@ -1,6 +1,7 @@
 // Copies between the client and device memory. See session.h; the ways a copy can take: docs/design/executor.md,
 // "Copies".
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/clock.h"
@@ -49,6 +50,30 @@ void* Session::direct_access(StreamState& stream, std::uint64_t address, std::ui
 
 // ------------------------------------------------------------------------------------------------------ to the device
 
+// Makes the bytes of a frame last until the stream has read them (see keep_source). False: no memory.
+bool Session::hold_source(Arrival& arrival, std::span<const std::byte>* bytes) {
+    if (arrival.buffer) {
+        host_memory_.pin(arrival.buffer.data, arrival.buffer.capacity_bytes);
+    } else if (arrival.memory == nullptr) {
+        // The bytes lie in the frame, which is gone soon.
+        arrival.memory = host_memory_.acquire(bytes->size());
+        if (arrival.memory == nullptr) return false;
+        std::memcpy(arrival.memory.get(), bytes->data(), bytes->size());
+        *bytes = {arrival.memory.get(), bytes->size()};
+    }
+    return true;
+}
+
+void Session::keep_source(Arrival& arrival, StreamState& stream) {
+    if (arrival.buffer) {
+        stream.in_flight.keep(std::exchange(arrival.buffer, {}));
+    } else {
+        stream.in_flight.keep(std::shared_ptr<void>(std::move(arrival.memory)));
+    }
+    stream.in_flight.add(1);
+    mark(stream);
+}
+
 CUresult Session::copy_in(Arrival& arrival, StreamState& stream, std::uint64_t destination,
                           std::span<const std::byte> bytes) {
     if (bytes.empty()) return CUDA_SUCCESS;
@@ -58,25 +83,10 @@ CUresult Session::copy_in(Arrival& arrival, StreamState& stream, std::uint64_t d
         return CUDA_SUCCESS;
     }
     set_current(stream.context);
-    if (arrival.buffer) {
-        host_memory_.pin(arrival.buffer.data, arrival.buffer.capacity_bytes);
-    } else if (arrival.memory == nullptr) {
-        // The bytes lie in the frame, which is gone when this returns.
-        arrival.memory = host_memory_.acquire(bytes.size());
-        if (arrival.memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-        std::memcpy(arrival.memory.get(), bytes.data(), bytes.size());
-        bytes = {arrival.memory.get(), bytes.size()};
-    }
+    if (!hold_source(arrival, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = driver_.cuMemcpyHtoDAsync_v2(destination, bytes.data(), bytes.size(), stream.handle);
-    if (result != CUDA_SUCCESS) return result;
-    if (arrival.buffer) {
-        stream.in_flight.keep(std::exchange(arrival.buffer, {}));
-    } else {
-        stream.in_flight.keep(std::shared_ptr<void>(std::move(arrival.memory)));
-    }
-    stream.in_flight.add(1);
-    mark(stream);
-    return CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) keep_source(arrival, stream);
+    return result;
 }
 
 Outcome Session::on_copy_h2d(Arrival& arrival) {
@@ -175,8 +185,13 @@ Outcome Session::on_copy_d2h_segment(Arrival& arrival) {
 
 Outcome Session::on_copy_h2d_pull(Arrival& arrival) {
     const auto copy = fields_of<wire::CopyH2dPull>(arrival);
-    if (pulls_.contains(copy.pull)) return bad_frame(arrival, "pull number in use");
     if (copy.size_bytes == 0) return Outcome::submitted;
+    return start_pull(arrival, copy.pull,
+                      {.stream = arrival.stream, .destination = copy.destination, .size_bytes = copy.size_bytes});
+}
+
+Outcome Session::start_pull(const Arrival& arrival, std::uint32_t number, Pull pull) {
+    if (pulls_.contains(number)) return bad_frame(arrival, "pull number in use");
     // Copies to the client that are still under way in this stream may write what the client is going to read.
     StreamState& stream = *arrival.stream;
     set_current(stream.context);
@@ -186,10 +201,10 @@ Outcome Session::on_copy_h2d_pull(Arrival& arrival) {
         refuse(arrival, result);
         return Outcome::submitted;
     }
-    pulls_[copy.pull] = {arrival.stream, copy.destination, copy.size_bytes};
+    pulls_[number] = std::move(pull);
     completion_.add_wait(
         {std::move(marker)},
-        [this, context = arrival.header.context, number = copy.pull](CUresult) {
+        [this, context = arrival.header.context, number](CUresult) {
             const auto found = pulls_.find(number);
             if (found == pulls_.end()) return;
             found->second.is_asked = true;
@@ -217,7 +232,8 @@ Outcome Session::on_pull_data(Arrival& arrival) {
     if (arrival.is_landed) {
         counters_.copied_in_bytes += bytes.size();
     } else if (pull.failure == CUDA_SUCCESS) {
-        pull.failure = copy_in(arrival, stream, pull.destination + pull.received, bytes);
+        pull.failure = pull.box != nullptr ? copy_box_in(arrival, stream, *pull.box, pull.received, bytes)
+                                           : copy_in(arrival, stream, pull.destination + pull.received, bytes);
         if (pull.failure != CUDA_SUCCESS) report(stream.context, pull.failure, wire::CopyH2dPull::kOpcode);
     }
     pull.received += bytes.size();
@@ -237,7 +253,8 @@ void* Session::place_pull(std::span<const std::byte> frame) {
     const std::uint32_t size = wire::header_of(frame).payload_bytes;
     if (found == pulls_.end() || !found->second.is_asked || found->second.failure != CUDA_SUCCESS) return nullptr;
     const Pull& pull = found->second;
-    if (data.offset != pull.received || size == 0 || size > pull.size_bytes - pull.received) return nullptr;
+    if (pull.box != nullptr || data.offset != pull.received || size == 0 || size > pull.size_bytes - pull.received)
+        return nullptr;
     void* memory = direct_access(*pull.stream, pull.destination + pull.received, size);
     placed_directly_ = memory != nullptr;
     return memory;
@@ -254,8 +271,12 @@ Outcome Session::on_copy_d2h(Arrival& arrival) {
     copy.size_bytes = fields.size_bytes;
     copy.transfer = fields.transfer;
     counters_.copied_out_bytes += copy.size_bytes;
+    return start_copy_out(arrival, std::move(copy));
+}
+
+Outcome Session::start_copy_out(Arrival& arrival, CopyOut copy) {
     if (copy.size_bytes <= kSmallCopyBytes) return copy_out_small(arrival, copy);
-    if (channel_.kind() != transport::PathKind::shm) {
+    if (copy.box == nullptr && channel_.kind() != transport::PathKind::shm) {
         if (void* memory = direct_access(*copy.stream, copy.source, copy.size_bytes)) {
             outbox_.send_transfer(copy.header.context, copy.transfer, span_at(memory, copy.size_bytes), [this, copy] {
                 finish_copy_out(copy, CUDA_SUCCESS);
@@ -269,6 +290,28 @@ Outcome Session::on_copy_d2h(Arrival& arrival) {
     return Outcome::started;
 }
 
+// Bytes [offset, offset + size) of the copy, in stream order.
+CUresult Session::read_device(const CopyOut& copy, std::byte* to, std::uint64_t offset, std::size_t size) {
+    const CUstream stream = copy.stream->handle;
+    return copy.box != nullptr ? copy_packed_out(driver_, to, *copy.box, offset, size, stream)
+                               : driver_.cuMemcpyDtoHAsync_v2(to, copy.source + offset, size, stream);
+}
+
+// The same at once; false: only the driver may.
+bool Session::read_directly(const CopyOut& copy, std::byte* to, std::uint64_t offset, std::size_t size) {
+    if (copy.box == nullptr) {
+        const void* memory = direct_access(*copy.stream, copy.source + offset, size);
+        if (memory != nullptr) std::memcpy(to, memory, size);
+        return memory != nullptr;
+    }
+    const DeviceBox& box = *copy.box;
+    if (box.array != nullptr) return false;
+    const void* memory = direct_access(*copy.stream, box.place, *box.pitches.span(box.box));
+    if (memory == nullptr) return false;
+    pack(to, static_cast<const std::byte*>(memory), box.pitches, box.box, offset, size);
+    return true;
+}
+
 // Fits into one frame.
 Outcome Session::copy_out_small(Arrival& arrival, const CopyOut& copy) {
     StreamState& stream = *copy.stream;
@@ -276,16 +319,16 @@ Outcome Session::copy_out_small(Arrival& arrival, const CopyOut& copy) {
         finish_copy_out(copy, CUDA_SUCCESS);
         return Outcome::submitted;
     }
-    if (const void* memory = direct_access(stream, copy.source, copy.size_bytes)) {
-        outbox_.send_data_inline(copy.header.context, copy.transfer, 0, span_at(memory, copy.size_bytes));
+    std::array<std::byte, kSmallCopyBytes> small;
+    if (read_directly(copy, small.data(), 0, copy.size_bytes)) {
+        outbox_.send_data_inline(copy.header.context, copy.transfer, 0, span_at(small.data(), copy.size_bytes));
         finish_copy_out(copy, CUDA_SUCCESS);
         return Outcome::submitted;
     }
     set_current(stream.context);
     auto block = host_memory_.acquire(copy.size_bytes);
     CUresult result = block != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS)
-        result = driver_.cuMemcpyDtoHAsync_v2(block.get(), copy.source, copy.size_bytes, stream.handle);
+    if (result == CUDA_SUCCESS) result = read_device(copy, block.get(), 0, copy.size_bytes);
     if (result != CUDA_SUCCESS) {
         refuse(arrival, result);
         return Outcome::submitted;
@@ -362,8 +405,9 @@ bool Session::advance_copy_out(CopyOut& copy) {
     if (copy.last == nullptr) {
         finish_copy_out(copy, CUDA_SUCCESS);
     } else if ((copy.header.flags & wire::kFlagWaiting) != 0) {
+        EventRef last = std::exchange(copy.last, nullptr);
         completion_.add_wait(
-            {std::move(copy.last)}, [this, copy](CUresult status) { finish_copy_out(copy, status); }, Clock::now());
+            {std::move(last)}, [this, copy](CUresult status) { finish_copy_out(copy, status); }, Clock::now());
         wake_at_end_of(stream);
     }
     return true;
@@ -382,17 +426,14 @@ void Session::report_copy_out(const wire::FrameHeader& header, CUresult status) 
 
 CUresult Session::copy_out_piece(CopyOut& copy, transport::Buffer buffer, std::size_t size) {
     StreamState& stream = *copy.stream;
-    const std::uint64_t source = copy.source + copy.offset;
-    if (copy.last == nullptr) {
-        if (const void* memory = direct_access(stream, source, size)) {
-            std::memcpy(buffer.data, memory, size);
-            outbox_.send_data(copy.header.context, copy.transfer, copy.offset, buffer, size);
-            return CUDA_SUCCESS;
-        }
+    auto* to = static_cast<std::byte*>(static_cast<void*>(buffer.data));
+    if (copy.last == nullptr && read_directly(copy, to, copy.offset, size)) {
+        outbox_.send_data(copy.header.context, copy.transfer, copy.offset, buffer, size);
+        return CUDA_SUCCESS;
     }
     set_current(stream.context);
     host_memory_.pin(buffer.data, buffer.capacity_bytes);
-    CUresult result = driver_.cuMemcpyDtoHAsync_v2(buffer.data, source, size, stream.handle);
+    CUresult result = read_device(copy, to, copy.offset, size);
     if (result != CUDA_SUCCESS) return result;
     submitted(stream);
     EventRef marker = record_marker(stream.context.events, stream.handle, &result);

@@ -227,6 +227,8 @@ void Session::close_context(std::shared_ptr<ContextState> context, bool reset) {
         devices_[context->device].account.give(module.global_bytes);
         return true;
     });
+    completion_.tell_implied();
+    completion_.let_go();
     context->events->close();
     host_memory_.context_ends(context->handle);
     (void)driver_.cuCtxSetCurrent(nullptr);

@@ -453,6 +453,72 @@ TEST_F(SessionTest, SegmentsAreCopiedInPlace) {
     client.run_until([&] { return client.session.is_over() || client.channel.waiting() == 0; });
 }
 
+TEST_F(SessionTest, BoxesMovePackedBothWays) {
+    for (const bool direct : {false, true}) {
+        for (const auto kind : {transport::PathKind::tcp, transport::PathKind::shm}) {
+            fake().reset(direct);
+            TestClient client(fake().table(), {}, kind);
+            client.start();
+            std::vector<std::byte> values(300 * 100 * 20);
+            for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::byte>(i * 7 + i / 300);
+            wire::CopyBoxH2d copy{};
+            copy.place = kWindow + 12;
+            copy.row_pitch = 512;
+            copy.plane_pitch = 512 * 101;
+            copy.width = 300;
+            copy.height = 100;
+            copy.depth = 20;
+            for (copy.offset = 0; copy.offset < values.size(); copy.offset += 100000)  // in the middle of rows
+                client.send(1, copy, {}, std::span(values).subspan(copy.offset, 100000));
+            wire::CopyBoxD2h back{};
+            back.place = copy.place;
+            back.row_pitch = copy.row_pitch;
+            back.plane_pitch = copy.plane_pitch;
+            back.width = copy.width;
+            back.height = copy.height;
+            back.depth = copy.depth;
+            back.transfer = 5;
+            ASSERT_EQ(client.status_of(1, back), CUDA_SUCCESS);
+            std::vector<std::byte> got(values.size());
+            for (const Heard& heard : client.of(wire::Data::kOpcode))
+                std::memcpy(got.data() + heard.as<wire::Data>().offset, heard.payload.data(), heard.payload.size());
+            EXPECT_TRUE(got == values);
+            EXPECT_EQ(reinterpret_cast<std::byte*>(kWindow)[12 + 512 + 3], values[303]);
+            EXPECT_EQ(fake().log.empty(), direct);
+            EXPECT_EQ(client.channel.lent_buffers(), 0u);
+        }
+    }
+}
+
+TEST_F(SessionTest, BoxesThatCannotBeEndTheSession) {
+    wire::CopyBoxH2d good{};
+    good.place = kWindow;
+    good.row_pitch = 64;
+    good.plane_pitch = 64 * 8;
+    good.width = 64;
+    good.height = 8;
+    good.depth = 2;
+    const std::vector<std::byte> row(64);
+    const auto is_refused = [&](auto&& spoil) {
+        fake().reset(false);
+        TestClient client(fake().table());
+        client.start();
+        wire::CopyBoxH2d copy = good;
+        spoil(copy);
+        client.send(1, copy, {}, row);
+        client.settle();
+        return client.session.is_over();
+    };
+    EXPECT_FALSE(is_refused([](auto&) {}));
+    EXPECT_TRUE(is_refused([](auto& copy) { copy.row_pitch = 63; }));
+    EXPECT_TRUE(is_refused([](auto& copy) { copy.plane_pitch = 64 * 7; }));
+    EXPECT_TRUE(is_refused([](auto& copy) { copy.plane_pitch += 1; }));
+    EXPECT_TRUE(is_refused([](auto& copy) { copy.height = 1ull << 60; }));
+    EXPECT_TRUE(is_refused([](auto& copy) { copy.depth = 0; }));
+    EXPECT_TRUE(is_refused([](auto& copy) { copy.offset = 64 * 16 - 63; }));
+    EXPECT_TRUE(is_refused([](auto& copy) { copy.offset = UINT64_MAX; }));
+}
+
 // ---------------------------------------------------------------------------------------------------- errors and
 // bounds
 

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/box.h"
+
 namespace weft::executor::testing {
 
 namespace {
@@ -237,6 +239,28 @@ struct Calls {
             return d().submit(stream, "d2d",
                               [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), size); });
         };
+        t.cuMemcpy3DAsync_v2 = [](const CUDA_MEMCPY3D* box, CUstream stream) {
+            const auto copy = *box;
+            const bool in = copy.srcMemoryType == CU_MEMORYTYPE_HOST, out = copy.dstMemoryType == CU_MEMORYTYPE_HOST;
+            const Box size{copy.WidthInBytes, copy.Height, copy.Depth};
+            const Pitches to{copy.dstPitch, copy.dstPitch * copy.dstHeight};
+            const Pitches from{copy.srcPitch, copy.srcPitch * copy.srcHeight};
+            if (!in && !d().is_mapped(copy.srcDevice, *from.span(size))) return CUDA_ERROR_INVALID_VALUE;
+            if (!out && !d().is_mapped(copy.dstDevice, *to.span(size))) return CUDA_ERROR_INVALID_VALUE;
+            return d().submit(stream,
+                              in    ? "box in"
+                              : out ? "box out"
+                                    : "box",
+                              [=] {
+                                  std::vector<std::byte> packed(*size.bytes());
+                                  const auto* source = static_cast<const std::byte*>(
+                                      in ? copy.srcHost : reinterpret_cast<const void*>(copy.srcDevice));
+                                  pack(packed.data(), source, from, size, 0, packed.size());
+                                  auto* target = static_cast<std::byte*>(out ? copy.dstHost
+                                                                             : reinterpret_cast<void*>(copy.dstDevice));
+                                  unpack(target, to, size, 0, packed.data(), packed.size());
+                              });
+        };
         t.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, std::size_t size, CUstream stream) {
             if (!d().is_mapped(to, size)) return CUDA_ERROR_INVALID_VALUE;
             return d().submit(stream, "memset", [=] { std::memset(reinterpret_cast<void*>(to), value, size); });
@@ -294,6 +318,10 @@ struct Calls {
             AddParameters parameters{};
             if (extra != nullptr) std::memcpy(&parameters, extra[1], *static_cast<std::size_t*>(extra[3]));
             const bool is_add = index_of(function) == 0;
+            for (const float* array : {parameters.a, parameters.b, parameters.c}) {
+                if (is_add && !d().is_mapped(reinterpret_cast<std::uint64_t>(array), std::uint64_t{4} * parameters.n))
+                    return CUDA_ERROR_INVALID_VALUE;
+            }
             return d().submit(stream, std::string(kFunctionNames[index_of(function)]), [=] {
                 if (is_add) add(parameters);
             });

@@ -109,6 +109,7 @@ WrittenFrame FrameWriter::launch() {
 }
 
 WrittenFrame FrameWriter::copy() {
+    if (choices_.one_in(4)) return box();
     switch (choices_.below(4)) {
         case 0: {
             wire::CopyH2d fields{};
@@ -135,6 +136,61 @@ WrittenFrame FrameWriter::copy() {
             wire::MemsetD8Async fields{};
             fields.dstDevice = address();
             fields.N = size();
+            fields.stream = number();
+            return write(fields);
+        }
+    }
+}
+
+// Copies of boxes: small ones, now and then with pitches that cannot be.
+WrittenFrame FrameWriter::box() {
+    const auto fill = [&](auto& fields) {
+        fields.place = address();
+        fields.width = 1 + choices_.below(300);
+        fields.height = 1 + choices_.below(8);
+        fields.depth = 1 + choices_.below(3);
+        fields.row_pitch = choices_.one_in(20) ? choices_.next() : 320;
+        fields.plane_pitch = fields.row_pitch * (choices_.one_in(20) ? 1 : 9);
+        fields.is_array = choices_.one_in(20) ? 1 : 0;
+        fields.stream = number();
+    };
+    switch (choices_.below(5)) {
+        case 0: {
+            wire::CopyBoxH2d fields{};
+            fill(fields);
+            fields.offset = choices_.one_in(4) ? choices_.below(64) : 0;
+            if (choices_.one_in(2)) return write(fields, 0, 1 + choices_.below(4000));
+            fields.size_bytes = static_cast<std::uint32_t>(choices_.below(300));
+            return write(fields, fields.size_bytes);
+        }
+        case 1: {
+            wire::CopyBoxPull fields{};
+            fill(fields);
+            fields.width = 1 + choices_.below(16);
+            fields.height = fields.depth = 1;
+            fields.pull = ++fresh_;
+            return write(fields);
+        }
+        case 2: {
+            wire::CopyBoxD2h fields{};
+            fill(fields);
+            fields.transfer = number();
+            return write(fields);
+        }
+        case 3: {
+            wire::CopyBoxSegment fields{};
+            fill(fields);
+            fields.segment = number();
+            return write(fields);
+        }
+        default: {
+            wire::CopyBoxD2d fields{};
+            fields.to_place = address();
+            fields.from_place = address();
+            fields.to_row_pitch = fields.from_row_pitch = 320;
+            fields.width = choices_.below(320);
+            fields.height = choices_.below(8);
+            fields.depth = 1;
             fields.stream = number();
             return write(fields);
         }

@@ -39,6 +39,7 @@ class FrameWriter {
     WrittenFrame write(const Frame& fields, std::size_t tail_bytes = 0, std::size_t payload_bytes = 0);
     WrittenFrame plausible();
     WrittenFrame copy();
+    WrittenFrame box();
     WrittenFrame transfer();
     WrittenFrame object();
     WrittenFrame event();

@@ -456,9 +456,13 @@ void Runtime::on_credit(std::uint32_t context, std::uint32_t number, std::uint32
 }
 
 std::uint32_t Runtime::open_pull(const void* source, std::uint64_t size_bytes) {
+    return open_pull(static_cast<const std::byte*>(source), {}, Box{size_bytes, 1, 1});
+}
+
+std::uint32_t Runtime::open_pull(const std::byte* base, const Pitches& pitches, const Box& box) {
     const std::uint32_t number = next_number();
     std::lock_guard lock(numbers_mutex_);
-    pulls_[number] = {static_cast<const std::byte*>(source), size_bytes};
+    pulls_[number] = {base, pitches, box};
     session_->expect_inbound();
     return number;
 }
@@ -477,16 +481,23 @@ void Runtime::send_pull(std::uint32_t number) {
         pull = found->second;
         pulls_.erase(found);
     }
-    const std::size_t piece = session_->payload_piece_bytes();
-    for (std::uint64_t offset = 0; offset < pull.size_bytes; offset += piece) {
-        const std::size_t size = std::min<std::uint64_t>(piece, pull.size_bytes - offset);
-        const CUresult sent =
-            session_->send_payload<wire::PullData>(0, {pull.source + offset, size}, [&](auto& frame, std::byte*) {
-                frame.offset = offset;
-                frame.pull = number;
-                frame.size_bytes = static_cast<std::uint32_t>(size);
-            });
+    const bool is_packed = pull.pitches.is_packed(pull.box);
+    std::vector<std::byte> packed;
+    std::uint64_t offset = 0;
+    while (const std::uint64_t size = next_piece(pull.box, offset, session_->payload_piece_bytes())) {
+        const std::byte* bytes = pull.source + offset;
+        if (!is_packed) {
+            packed.resize(size);
+            pack(packed.data(), pull.source, pull.pitches, pull.box, offset, size);
+            bytes = packed.data();
+        }
+        const CUresult sent = session_->send_payload<wire::PullData>(0, {bytes, size}, [&](auto& frame, std::byte*) {
+            frame.offset = offset;
+            frame.pull = number;
+            frame.size_bytes = static_cast<std::uint32_t>(size);
+        });
         if (sent != CUDA_SUCCESS) break;
+        offset += size;
     }
     session_->expected_arrived();
 }

@@ -70,6 +70,8 @@ class Runtime : public InboundEvents {
     void close_event(std::uint64_t handle);
     // Announces that the bytes will be sent when the executor asks for pull number N.
     std::uint32_t open_pull(const void* source, std::uint64_t size_bytes);
+    // The bytes are those of a packed box.
+    std::uint32_t open_pull(const std::byte* base, const Pitches& pitches, const Box& box);
     // Waits until all work of all contexts sent so far is complete.
     CUresult wait_for_everything();
     // True if this is the only context there is: its synchronisation covers all work.
@@ -101,8 +103,9 @@ class Runtime : public InboundEvents {
     static std::atomic<Runtime*> instance_;
 
     struct Pull {
-        const std::byte* source;
-        std::uint64_t size_bytes;
+        const std::byte* source = nullptr;
+        Pitches pitches;
+        Box box;
     };
     Settings settings_;
     std::unique_ptr<Recorder> recorder_;

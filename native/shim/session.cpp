@@ -322,8 +322,11 @@ void Session::handle_data(const Received& received) {
         has_payload ? std::span<const std::byte>(received.payload)
                     : view->tail.first(std::min<std::size_t>(view->tail.size(), view->fields.size_bytes));
     const std::span<std::byte> destination = transfers_.place(view->fields.transfer, view->fields.offset, bytes.size());
-    if (destination.data() == nullptr) return;
-    if (destination.data() != bytes.data()) std::memcpy(destination.data(), bytes.data(), bytes.size());
+    if (destination.data() == nullptr) {
+        if (!transfers_.spread(view->fields.transfer, view->fields.offset, bytes)) return;
+    } else if (destination.data() != bytes.data()) {
+        std::memcpy(destination.data(), bytes.data(), bytes.size());
+    }
     if (transfers_.landed(view->fields.transfer, bytes.size())) expected_arrived();
 }
 

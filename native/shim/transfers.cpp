@@ -5,7 +5,15 @@ namespace weft::shim {
 std::uint32_t Transfers::open(std::span<std::byte> destination, bool in_background) {
     std::lock_guard lock(mutex_);
     const std::uint32_t number = ++next_;
-    open_.emplace(number, Transfer{destination, destination.size(), in_background});
+    open_.emplace(number, Transfer{destination, destination.size(), in_background, UINT64_MAX, {}});
+    return number;
+}
+
+std::uint32_t Transfers::open_box(std::byte* base, const Pitches& pitches, const Box& box, bool in_background) {
+    std::lock_guard lock(mutex_);
+    const std::uint32_t number = ++next_;
+    open_.emplace(number,
+                  Transfer{{base, *pitches.span(box)}, *box.bytes(), in_background, UINT64_MAX, Rows{pitches, box}});
     return number;
 }
 
@@ -17,10 +25,21 @@ void Transfers::belongs_to(std::uint32_t transfer, std::uint64_t work) {
 std::span<std::byte> Transfers::place(std::uint32_t transfer, std::uint64_t offset, std::uint64_t size) {
     std::lock_guard lock(mutex_);
     const auto found = open_.find(transfer);
-    if (found == open_.end()) return {};
+    if (found == open_.end() || found->second.rows) return {};
     const auto destination = found->second.destination;
     if (offset > destination.size() || size > destination.size() - offset) return {};
     return destination.subspan(offset, size);
+}
+
+bool Transfers::spread(std::uint32_t transfer, std::uint64_t offset, std::span<const std::byte> bytes) {
+    std::lock_guard lock(mutex_);
+    const auto found = open_.find(transfer);
+    if (found == open_.end() || !found->second.rows) return false;
+    const Rows& rows = *found->second.rows;
+    const std::uint64_t size = *rows.box.bytes();
+    if (offset > size || bytes.size() > size - offset) return false;
+    unpack(found->second.destination.data(), rows.pitches, rows.box, offset, bytes.data(), bytes.size());
+    return true;
 }
 
 bool Transfers::landed(std::uint32_t transfer, std::uint64_t size) {

@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
+
+#include "base/box.h"
 
 namespace weft::shim {
 
@@ -14,10 +17,14 @@ class Transfers {
     // Numbers rise and are never used twice. in_background: nobody waits for it; landed and close_up_to tell of these
     // only.
     std::uint32_t open(std::span<std::byte> destination, bool in_background);
+    // The bytes are those of a packed box; they are spread over its rows.
+    std::uint32_t open_box(std::byte* base, const Pitches& pitches, const Box& box, bool in_background);
     // The number of the work that it is part of; none before this.
     void belongs_to(std::uint32_t transfer, std::uint64_t work);
-    // Where `size` bytes at `offset` belong; empty when there is no such transfer or they do not fit.
+    // Where `size` bytes at `offset` belong; empty when there is no such transfer, they do not fit, or it is a box.
     std::span<std::byte> place(std::uint32_t transfer, std::uint64_t offset, std::uint64_t size);
+    // Spreads bytes of a box; false when there is no such transfer, they do not fit, or it is none.
+    bool spread(std::uint32_t transfer, std::uint64_t offset, std::span<const std::byte> bytes);
     // Counts bytes that have landed; the last ones close the transfer. True when this closed one in the background.
     bool landed(std::uint32_t transfer, std::uint64_t size);
     // Bytes that have landed so far.
@@ -30,11 +37,16 @@ class Transfers {
     bool empty() const;
 
   private:
+    struct Rows {
+        Pitches pitches;
+        Box box;
+    };
     struct Transfer {
         std::span<std::byte> destination;
         std::uint64_t remaining;
         bool in_background;
         std::uint64_t work = UINT64_MAX;
+        std::optional<Rows> rows;  // of a box; destination is all that it spans
     };
     mutable std::mutex mutex_;
     std::unordered_map<std::uint32_t, Transfer> open_;

@@ -22,6 +22,8 @@ NATIVE_SOURCE = HERE.parent.parent / "native"
 PROGRAMS = ("vector_add", "threads", "module_loop", "copies")
 # The suites of weft-conformance, by gtest filter: parameterised ones have a prefix.
 SUITES = (
+    "BoxRules",
+    "Boxes",
     "Contexts",
     "CopyRules",
     "Copies",
