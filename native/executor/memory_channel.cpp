@@ -21,11 +21,29 @@ std::byte* MemoryChannel::reserve(std::size_t size_bytes) {
 }
 
 void MemoryChannel::commit(std::size_t size_bytes) {
-    deliver({reinterpret_cast<std::byte*>(reserved_.data()), size_bytes}, {});
+    const std::span frame(reinterpret_cast<std::byte*>(reserved_.data()), size_bytes);
+    if (byte_room_ == kUnlimited && unsent_.empty()) return deliver(frame, {});
+    unsent_.emplace_back(frame.begin(), frame.end());
+}
+
+std::size_t MemoryChannel::take_room(std::size_t bytes) {
+    const std::size_t taken = std::min(bytes, byte_room_);
+    if (byte_room_ != kUnlimited) byte_room_ -= taken;
+    return taken;
+}
+
+Status MemoryChannel::flush() {
+    while (!unsent_.empty() && unsent_.front().size() <= byte_room_) {
+        const std::vector<std::byte> frame = std::move(unsent_.front());
+        unsent_.pop_front();
+        (void)take_room(frame.size());
+        deliver(frame, {});
+    }
+    return Status::ok();
 }
 
 void MemoryChannel::deliver(std::span<const std::byte> frame, std::span<const std::byte> payload) {
-    if (room_ != static_cast<std::size_t>(-1)) --room_;
+    if (room_ != kUnlimited) --room_;
     ++counters_.frames_sent;
     counters_.bytes_sent += frame.size() + payload.size();
     sink_(frame, payload);
@@ -42,7 +60,7 @@ transport::Buffer MemoryChannel::lend() {
 transport::Buffer MemoryChannel::acquire_buffer() { return room_ != 0 ? lend() : transport::Buffer{}; }
 
 bool MemoryChannel::send_buffer(std::span<const std::byte> frame, transport::Buffer buffer, std::size_t payload_bytes) {
-    if (room_ == 0) return false;
+    if (room_ == 0 || !unsent_.empty()) return false;
     deliver(frame, {buffer.data, payload_bytes});
     lent_.erase(buffer.id);
     return true;
@@ -50,8 +68,10 @@ bool MemoryChannel::send_buffer(std::span<const std::byte> frame, transport::Buf
 
 bool MemoryChannel::send_from(std::span<const std::byte> frame, std::span<const std::byte> payload,
                               std::size_t* progress_bytes) {
-    if (room_ == 0) return false;
-    *progress_bytes = frame.size() + payload.size();
+    if (room_ == 0 || !unsent_.empty()) return false;
+    const std::size_t size = frame.size() + payload.size();
+    *progress_bytes += take_room(size - *progress_bytes);
+    if (*progress_bytes < size) return false;
     deliver(frame, payload);
     return true;
 }
@@ -83,7 +103,8 @@ Result<transport::Received> MemoryChannel::poll() {
     return received;
 }
 
-Status MemoryChannel::wait(bool, Clock::time_point deadline) {
+Status MemoryChannel::wait(bool writable, Clock::time_point deadline) {
+    waited_for_room_ = writable;
     if (!frames_.empty() || hung_up_) return Status::ok();
     std::unique_lock lock(mutex_);
     // Nothing else happens on this thread meanwhile: longer waits would only hide a missing notify().

@@ -26,6 +26,10 @@ class MemoryChannel : public transport::Channel {
     std::size_t waiting() const { return frames_.size(); }
     // How many frames and buffers the session may send before there is no room (refilled by allow()).
     void allow(std::size_t frames) { room_ = frames; }
+    // As a socket that takes so many bytes and then is full: frames past them stay unsent, payloads are taken in parts.
+    void allow_bytes(std::size_t bytes) { byte_room_ = bytes; }
+    // Whether the session's last wait() was for room, too.
+    bool waited_for_room() const { return waited_for_room_; }
     // Buffers that were lent out and not given back.
     std::size_t lent_buffers() const { return lent_.size(); }
     // Memory that receive_segment will find.
@@ -42,8 +46,8 @@ class MemoryChannel : public transport::Channel {
     bool send_from(std::span<const std::byte> frame, std::span<const std::byte> payload,
                    std::size_t* progress_bytes) override;
     std::size_t payload_piece_bytes() const override { return kPieceBytes; }
-    Status flush() override { return Status::ok(); }
-    bool has_unsent() const override { return false; }
+    Status flush() override;
+    bool has_unsent() const override { return !unsent_.empty(); }
     Result<transport::Received> poll() override;
     void release_buffer(transport::Buffer buffer) override { lent_.erase(buffer.id); }
     Status wait(bool writable, Clock::time_point deadline) override;
@@ -58,10 +62,13 @@ class MemoryChannel : public transport::Channel {
   private:
     static constexpr std::size_t kPieceBytes = 256u << 10;
     static constexpr std::size_t kMaxLent = 32;
+    static constexpr std::size_t kUnlimited = static_cast<std::size_t>(-1);
     struct Pushed {
         std::vector<std::byte> frame, payload;
     };
     transport::Buffer lend();
+    // How many of so many bytes go out now.
+    std::size_t take_room(std::size_t bytes);
     void deliver(std::span<const std::byte> frame, std::span<const std::byte> payload);
 
     Sink sink_;
@@ -70,7 +77,9 @@ class MemoryChannel : public transport::Channel {
     std::deque<Pushed> frames_;
     std::vector<std::byte> current_;
     std::vector<std::uint64_t> reserved_;
-    std::size_t room_ = static_cast<std::size_t>(-1);
+    std::size_t room_ = kUnlimited, byte_room_ = kUnlimited;
+    std::deque<std::vector<std::byte>> unsent_;
+    bool waited_for_room_ = false;
     std::uint32_t next_id_ = 1;
     std::map<std::uint32_t, std::vector<std::byte>> lent_;
     std::map<std::uint32_t, std::vector<std::byte>> segments_;

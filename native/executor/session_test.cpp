@@ -393,36 +393,6 @@ TEST_F(SessionTest, WatchedEventKeepsItsRecordWhenItIsRecordedAgain) {
     EXPECT_GT(fake().pending(), 0u);
 }
 
-TEST_F(SessionTest, LargeCopiesMoveInPiecesBothWays) {
-    for (const bool direct : {false, true}) {
-        for (const auto kind : {transport::PathKind::tcp, transport::PathKind::shm}) {
-            fake().reset(direct);
-            TestClient client(fake().table(), {}, kind);
-            client.start();
-            std::vector<std::uint32_t> values((1u << 20) / 4);
-            for (std::uint32_t i = 0; i < values.size(); ++i) values[i] = i * 2654435761u;
-            for (int piece = 0; piece < 4; ++piece) {
-                wire::CopyH2d copy{};
-                copy.destination = kWindow + static_cast<std::uint64_t>(piece) * (256u << 10);
-                client.send(1, copy, {},
-                            bytes(values).subspan(static_cast<std::size_t>(piece) * (256u << 10), 256u << 10));
-            }
-            wire::CopyD2h back{};
-            back.source = kWindow;
-            back.size_bytes = 1u << 20;
-            back.transfer = 5;
-            ASSERT_EQ(client.status_of(1, back), CUDA_SUCCESS);
-            std::vector<std::byte> got(1u << 20);
-            for (const Heard& heard : client.of(wire::Data::kOpcode)) {
-                std::memcpy(got.data() + heard.as<wire::Data>().offset, heard.payload.data(), heard.payload.size());
-            }
-            EXPECT_EQ(std::memcmp(got.data(), values.data(), got.size()), 0);
-            EXPECT_EQ(fake().log.empty(), direct);
-            EXPECT_EQ(client.channel.lent_buffers(), 0u);
-        }
-    }
-}
-
 TEST_F(SessionTest, SegmentsAreCopiedInPlace) {
     TestClient client(fake().table(), {}, transport::PathKind::shm);
     client.start();
@@ -595,18 +565,6 @@ TEST_F(SessionTest, GeneratedCallRunsInItsStream) {
     EXPECT_EQ(reinterpret_cast<char*>(kWindow)[63], 9);
     wire::CtxGetLimit limit{};
     EXPECT_EQ(client.status_of(1, limit), CUDA_SUCCESS);
-}
-
-TEST_F(SessionTest, ClientThatDoesNotReadIsNotServedWithoutLimit) {
-    TestClient client(fake().table());
-    client.start();
-    client.channel.allow(0);
-    for (int i = 0; i < 100000; ++i) client.ask(1, wire::CtxSync{});
-    for (int i = 0; i < 2000; ++i) client.session.turn();
-    EXPECT_GT(client.channel.waiting(), 50000u) << "frames stay where they are while answers cannot leave";
-    client.channel.allow(1u << 30);
-    client.settle();
-    EXPECT_EQ(client.of(wire::Reply::kOpcode).size(), static_cast<std::size_t>(client.requests));
 }
 
 TEST_F(SessionTest, MalformedFramesEndTheSessionWithAReason) {
