@@ -155,6 +155,7 @@ bool Session::turn() {
         const auto now = Clock::now();
         if (waker_->take_hurried()) completion_.backoff().hurry();
         if (completion_.is_due(now)) {
+            if (current_ == nullptr) (void)make_any_current();  // drivers may want one to be asked about events
             busy |= look_at_streams(now);
             busy |= completion_.look(now);
         }

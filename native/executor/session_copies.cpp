@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/copy.h"
 #include "executor/session.h"
 
 namespace weft::executor {
@@ -79,7 +80,7 @@ CUresult Session::copy_in(Arrival& arrival, StreamState& stream, std::uint64_t d
     if (bytes.empty()) return CUDA_SUCCESS;
     counters_.copied_in_bytes += bytes.size();
     if (void* memory = direct_access(stream, destination, bytes.size())) {
-        std::memcpy(memory, bytes.data(), bytes.size());
+        copy_streaming(memory, bytes.data(), bytes.size());
         return CUDA_SUCCESS;
     }
     set_current(stream.context);

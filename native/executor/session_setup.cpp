@@ -140,7 +140,7 @@ void Session::set_current(ContextState& context) {
 
 bool Session::make_any_current() {
     for (auto& [number, context] : contexts_) {
-        if (context->handle == nullptr) continue;
+        if (context->legacy == nullptr) continue;  // not made yet
         set_current(*context);
         return true;
     }

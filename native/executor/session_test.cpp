@@ -538,6 +538,25 @@ TEST_F(SessionTest, DestroyedContextTakesItsObjectsAlong) {
     EXPECT_EQ(fake().live_contexts(), 1);
 }
 
+// Threads with contexts of their own got CUDA_ERROR_INVALID_CONTEXT from a copy while another one destroyed its
+// context: the loop was left without a current context and asked for events that way.
+TEST_F(SessionTest, EndOfOneContextDoesNotDisturbTheWaitersOfAnother) {
+    TestClient client(fake().table());
+    client.start();
+    client.make_context(2);
+    client.settle();
+    fake().automatic = false;
+    client.launch(1);
+    const std::uint32_t sync = client.ask(1, wire::CtxSync{});
+    client.send(2, wire::CtxDestroy{});
+    client.settle();
+    EXPECT_EQ(fake().live_contexts(), 1);
+    EXPECT_EQ(client.find_reply(sync), nullptr);
+    fake().run_all();
+    client.run_until([&] { return client.find_reply(sync) != nullptr; });
+    EXPECT_EQ(client.find_reply(sync)->as<wire::Reply>().status, CUDA_SUCCESS);
+}
+
 TEST_F(SessionTest, ModulesAreUnloadedWithoutLeaks) {
     TestClient client(fake().table());
     client.start();

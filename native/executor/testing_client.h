@@ -90,7 +90,7 @@ class TestClient {
     }
     // Turns until all frames are taken and nothing happens any more (jobs of the helper thread included).
     void settle() {
-        run_until([&] { return channel.waiting() == 0; });
+        run_until([&] { return channel.waiting() == 0 && !session.has_jobs(); });
         for (int quiet = 0; quiet < 3 && !session.is_over();) quiet = session.turn() ? 0 : quiet + 1;
     }
     const Heard* find_reply(std::uint32_t request) const {

@@ -368,6 +368,7 @@ struct Calls {
         };
         t.cuEventQuery = [](CUevent event) {
             std::lock_guard lock(d().mutex_);
+            if (current_context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
             return of(event)->complete ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
         };
         t.cuEventElapsedTime = [](float* out, CUevent, CUevent) { return *out = 1.5f, CUDA_SUCCESS; };

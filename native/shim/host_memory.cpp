@@ -14,8 +14,22 @@ namespace {
 constexpr std::uint64_t kSharedSegmentBytes = 16u << 20;
 constexpr std::uint64_t kOwnSegmentBytes = 4u << 20;
 constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kHugePage = 2u << 20;
 
 std::uint64_t round_up(std::uint64_t value) { return (value + kPage - 1) / kPage * kPage; }
+
+// Page-locked memory is there for fast copies: large blocks lie on huge pages where the system gives some.
+void* map_pages(std::uint64_t size_bytes) {
+    const std::uint64_t spare = size_bytes >= kOwnSegmentBytes ? kHugePage : 0;
+    void* memory = ::mmap(nullptr, size_bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || spare == 0) return memory;
+    auto* start = static_cast<char*>(memory);
+    const std::uint64_t head = (kHugePage - reinterpret_cast<std::uintptr_t>(start) % kHugePage) % kHugePage;
+    if (head != 0) ::munmap(start, head);
+    if (head != spare) ::munmap(start + head + size_bytes, spare - head);
+    ::madvise(start + head, size_bytes, MADV_HUGEPAGE);
+    return start + head;
+}
 
 }  // namespace
 
@@ -36,7 +50,7 @@ CUresult HostMemory::allocate(std::uint64_t size_bytes, unsigned flags, std::uin
 
 CUresult HostMemory::allocate_private(std::uint64_t size_bytes, HostRange* range) {
     if (size_bytes > UINT64_MAX / 2) return CUDA_ERROR_OUT_OF_MEMORY;
-    void* memory = ::mmap(nullptr, round_up(size_bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = map_pages(round_up(size_bytes));
     if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     range->address = reinterpret_cast<std::uint64_t>(memory);
     return CUDA_SUCCESS;

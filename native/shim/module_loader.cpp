@@ -96,7 +96,7 @@ CUresult upload_image(const HashedImage& image) {
     const auto bytes = image.image.bytes;
     for (std::size_t offset = 0; offset < bytes.size(); offset += piece) {
         const auto part = bytes.subspan(offset, std::min(piece, bytes.size() - offset));
-        const CUresult sent = session.send_payload<wire::Image>(0, part, [&](auto& frame, std::byte*) {
+        const CUresult sent = session.send_payload<wire::Image>(0, part, [&](auto& frame) {
             std::memcpy(frame.hash.data(), image.hash.data(), image.hash.size());
             frame.offset = offset;
             frame.size_bytes = static_cast<std::uint32_t>(part.size());

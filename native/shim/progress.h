@@ -11,10 +11,6 @@ class Progress {
   public:
     // Call with the append role held, so that numbers rise in the order of the stream of frames.
     std::uint64_t next() { return submitted_.fetch_add(1, std::memory_order_relaxed) + 1; }
-    // For work sent in pieces, each of which takes the append role by itself. Taken before the first piece leaves: a
-    // fence sent by another thread in between may then cover it too early, which only concerns memory that this thread
-    // is using itself.
-    std::uint64_t next_unordered() { return next(); }
     std::uint64_t submitted() const { return submitted_.load(std::memory_order_relaxed); }
     std::uint64_t done() const { return done_.load(std::memory_order_acquire); }
     bool is_idle() const { return done() >= submitted(); }

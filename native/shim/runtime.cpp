@@ -491,7 +491,7 @@ void Runtime::send_pull(std::uint32_t number) {
             pack(packed.data(), pull.source, pull.pitches, pull.box, offset, size);
             bytes = packed.data();
         }
-        const CUresult sent = session_->send_payload<wire::PullData>(0, {bytes, size}, [&](auto& frame, std::byte*) {
+        const CUresult sent = session_->send_payload<wire::PullData>(0, {bytes, size}, [&](auto& frame) {
             frame.offset = offset;
             frame.pull = number;
             frame.size_bytes = static_cast<std::uint32_t>(size);

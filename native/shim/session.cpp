@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy.h"
 #include "shim/driver_log.h"
 #include "shim/log.h"
 #include "shim/recorder.h"
@@ -15,7 +16,10 @@ namespace {
 using transport::Clock;
 using transport::Received;
 constexpr auto kPatience = std::chrono::milliseconds(100);  // between two looks at the peer's life
-constexpr std::size_t kMaxWaiters = 4096;
+// Larger transfers do not stay in the caches anyway.
+constexpr std::uint64_t kBulkBytes = 16u << 20;
+
+void copy_cached(void* destination, const void* source, std::size_t size) { std::memcpy(destination, source, size); }
 
 using wire::header_of;
 using wire::text_of;
@@ -97,11 +101,11 @@ bool Session::make_room() {
     return !is_lost();
 }
 
-CUresult Session::push_payload(std::span<const std::byte> header, std::span<const std::byte> payload) {
-    return shared_memory_ ? push_through_buffer(header, payload) : push_directly(header, payload);
+CUresult Session::push_payload(const PayloadFrame& frame, const std::function<void()>& placed) {
+    return shared_memory_ ? push_through_buffer(frame, placed) : push_directly(frame, placed);
 }
 
-CUresult Session::push_through_buffer(std::span<const std::byte> header, std::span<const std::byte> payload) {
+CUresult Session::push_through_buffer(const PayloadFrame& frame, const std::function<void()>& placed) {
     transport::Buffer buffer;
     for (;;) {
         {
@@ -111,12 +115,13 @@ CUresult Session::push_through_buffer(std::span<const std::byte> header, std::sp
         if (buffer) break;
         if (!make_room()) return kLost;
     }
-    std::memcpy(buffer.data, payload.data(), payload.size());
+    std::memcpy(buffer.data, frame.payload.data(), frame.payload.size());
     for (;;) {
         std::unique_lock lock(append_mutex_);
         if (is_lost()) return kLost;
-        if (channel_->send_buffer(header, buffer, payload.size())) {
-            if (recorder_ != nullptr) recorder_->frame(header, payload);
+        if (channel_->send_buffer(frame.header, buffer, frame.payload.size())) {
+            placed();
+            if (recorder_ != nullptr) recorder_->frame(frame.header, frame.payload);
             const Status flushed = channel_->flush();
             lock.unlock();
             if (!flushed) lose(flushed.text());
@@ -127,15 +132,16 @@ CUresult Session::push_through_buffer(std::span<const std::byte> header, std::sp
     }
 }
 
-CUresult Session::push_directly(std::span<const std::byte> header, std::span<const std::byte> payload) {
+CUresult Session::push_directly(const PayloadFrame& frame, const std::function<void()>& placed) {
     std::size_t progress = 0;
     std::lock_guard append_lock(append_mutex_);  // nothing may come between the pieces of one frame
-    if (recorder_ != nullptr) recorder_->frame(header, payload);
+    placed();
+    if (recorder_ != nullptr) recorder_->frame(frame.header, frame.payload);
     while (!is_lost()) {
         bool taken;
         {
             std::lock_guard flush_lock(flush_mutex_);
-            taken = channel_->send_from(header, payload, &progress);
+            taken = channel_->send_from(frame.header, frame.payload, &progress);
         }
         if (taken) return CUDA_SUCCESS;
         make_room();
@@ -325,7 +331,9 @@ void Session::handle_data(const Received& received) {
     if (destination.data() == nullptr) {
         if (!transfers_.spread(view->fields.transfer, view->fields.offset, bytes)) return;
     } else if (destination.data() != bytes.data()) {
-        std::memcpy(destination.data(), bytes.data(), bytes.size());
+        const bool is_bulk =
+            bytes.size() >= kStreamingBytes && transfers_.size_bytes(view->fields.transfer) >= kBulkBytes;
+        (is_bulk ? copy_streaming : copy_cached)(destination.data(), bytes.data(), bytes.size());
     }
     if (transfers_.landed(view->fields.transfer, bytes.size())) expected_arrived();
 }

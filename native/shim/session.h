@@ -54,14 +54,17 @@ class Session {
         if (!append<Frame>(context, waiter.request, wire::kFlagWaiting, tail_bytes, fill)) return Reply{kLost, {}};
         return wait_for(waiter);
     }
-    // Sends a frame with a payload of at most payload_piece_bytes(); the bytes are taken before this returns.
+    // Sends a frame with a payload of at most payload_piece_bytes(); the bytes are taken before this returns. `placed`
+    // runs with the append role held, when the frame has its place in the stream of frames.
     template <typename Frame, typename Fill>
-    CUresult send_payload(std::uint32_t context, std::span<const std::byte> payload, Fill&& fill) {
+    CUresult send_payload(
+        std::uint32_t context, std::span<const std::byte> payload, Fill&& fill,
+        const std::function<void()>& placed = [] {}) {
         alignas(8) std::byte header[wire::encoded_size<Frame>(0)] = {};
         Frame* frame = wire::begin_frame<Frame>(header, context, 0, wire::kFlagPayload, 0);
-        fill(*frame, nullptr);
+        fill(*frame);
         reinterpret_cast<wire::FrameHeader*>(header)->payload_bytes = static_cast<std::uint32_t>(payload.size());
-        return push_payload(header, payload);
+        return push_payload({header, payload}, placed);
     }
 
     // Receives what is there, without waiting.
@@ -111,9 +114,12 @@ class Session {
     }
     std::byte* begin(std::size_t size);  // nullptr: lost; else append_mutex_ is held until finish
     void finish(std::byte* at, std::size_t size);
-    CUresult push_payload(std::span<const std::byte> header, std::span<const std::byte> payload);
-    CUresult push_through_buffer(std::span<const std::byte> header, std::span<const std::byte> payload);
-    CUresult push_directly(std::span<const std::byte> header, std::span<const std::byte> payload);
+    struct PayloadFrame {
+        std::span<const std::byte> header, payload;
+    };
+    CUresult push_payload(const PayloadFrame& frame, const std::function<void()>& placed);
+    CUresult push_through_buffer(const PayloadFrame& frame, const std::function<void()>& placed);
+    CUresult push_directly(const PayloadFrame& frame, const std::function<void()>& placed);
 
     void publish();
     void flush();

@@ -43,11 +43,13 @@ template <typename Frame, typename Fill>
 CUresult submit_payload(Stream& stream, std::span<const std::byte> payload, Fill&& fill) {
     Runtime& runtime = *Runtime::get();
     if (!take_credit(stream, payload.size())) return Session::kLost;
-    stream.last_work.store(runtime.progress().next_unordered(), std::memory_order_relaxed);
-    return runtime.session().send_payload<Frame>(stream.context->number, payload, [&](Frame& frame, std::byte*) {
-        frame.stream = stream.number;
-        fill(frame);
-    });
+    return runtime.session().send_payload<Frame>(
+        stream.context->number, payload,
+        [&](Frame& frame) {
+            frame.stream = stream.number;
+            fill(frame);
+        },
+        [&] { stream.last_work.store(runtime.progress().next(), std::memory_order_relaxed); });
 }
 
 // What a waiting call returns: the status of its reply, which also settles the context's errors if it is sticky.

@@ -53,6 +53,12 @@ bool Transfers::landed(std::uint32_t transfer, std::uint64_t size) {
     return in_background;
 }
 
+std::uint64_t Transfers::size_bytes(std::uint32_t transfer) const {
+    std::lock_guard lock(mutex_);
+    const auto found = open_.find(transfer);
+    return found != open_.end() ? found->second.destination.size() : 0;
+}
+
 std::uint64_t Transfers::landed_bytes(std::uint32_t transfer) const {
     std::lock_guard lock(mutex_);
     const auto found = open_.find(transfer);

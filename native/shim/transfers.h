@@ -27,6 +27,8 @@ class Transfers {
     bool spread(std::uint32_t transfer, std::uint64_t offset, std::span<const std::byte> bytes);
     // Counts bytes that have landed; the last ones close the transfer. True when this closed one in the background.
     bool landed(std::uint32_t transfer, std::uint64_t size);
+    // All of its bytes; 0 when there is no such transfer.
+    std::uint64_t size_bytes(std::uint32_t transfer) const;
     // Bytes that have landed so far.
     std::uint64_t landed_bytes(std::uint32_t transfer) const;
     void close(std::uint32_t transfer);

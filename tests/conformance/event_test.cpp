@@ -1,3 +1,5 @@
+#include <thread>
+
 #include "fixture.h"
 
 class Events : public ContextTest {};
@@ -22,6 +24,15 @@ TEST_F(Events, that_were_never_recorded_are_complete) {
     EXPECT_OK(cu.cuStreamWaitEvent(stream(), own, 0));
     float milliseconds = 0;
     EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cu.cuEventElapsedTime(&milliseconds, own, own));
+}
+
+TEST_F(Events, can_be_asked_for_without_a_current_context) {
+    const CUevent own = event();
+    ASSERT_OK(cu.cuEventRecord(own, stream()));
+    std::thread([&] {
+        EXPECT_OK(cu.cuEventSynchronize(own));
+        EXPECT_OK(cu.cuEventQuery(own));
+    }).join();
 }
 
 TEST_F(Events, turn_complete_when_the_stream_gets_there) {

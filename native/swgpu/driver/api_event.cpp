@@ -1,4 +1,5 @@
-// Events. A record is a point in a stream; its time is when the stream got there.
+// Events. A record is a point in a stream; its time is when the stream got there. What is asked of an event alone needs
+// no current context.
 #include "swgpu/driver/api.h"
 
 using namespace weft::swdriver;
@@ -8,7 +9,7 @@ namespace {
 constexpr unsigned kEventFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
 
 CUresult elapsed(float* milliseconds, CUevent start_handle, CUevent end_handle) {
-    WEFT_ENTER(entry);
+    WEFT_TRY(check_ready());
     if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Ref<Event> start = find<Event>(start_handle);
     const Ref<Event> end = find<Event>(end_handle);
@@ -40,7 +41,7 @@ WEFT_API CUresult cuEventCreate(CUevent* out, unsigned int flags) {
 }
 
 WEFT_API CUresult cuEventDestroy_v2(CUevent handle) {
-    WEFT_ENTER(entry);
+    WEFT_TRY(check_ready());
     const Ref<Event> event = HandleTable::instance().remove<Event>(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     event->context().forget_object(*event);
@@ -62,7 +63,7 @@ WEFT_API CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_handle,
 WEFT_API CUresult cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }
 
 WEFT_API CUresult cuEventQuery(CUevent handle) {
-    WEFT_ENTER(entry);
+    WEFT_TRY(check_ready());
     const Ref<Event> event = find<Event>(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     const Ref<Marker> marker = driver().scheduler.last_record(*event);
@@ -71,7 +72,7 @@ WEFT_API CUresult cuEventQuery(CUevent handle) {
 }
 
 WEFT_API CUresult cuEventSynchronize(CUevent handle) {
-    WEFT_ENTER(entry);
+    WEFT_TRY(check_ready());
     const Ref<Event> event = find<Event>(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     const Ref<Marker> marker = driver().scheduler.last_record(*event);
