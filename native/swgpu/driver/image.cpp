@@ -8,16 +8,12 @@
 #include <optional>
 
 #include "base/sha256.h"
+#include "fatbin/decompress.h"
 #include "swgpu/driver/log.h"
 
 namespace weft::swdriver {
 namespace {
 
-constexpr std::uint32_t kWrapperMagic = 0x466243b1;
-constexpr std::uint32_t kFatbinMagic = 0xba55ed50;
-constexpr std::uint16_t kEntryPtx = 1;
-constexpr std::uint64_t kFlagLz4 = 1u << 13;
-constexpr std::uint64_t kFlagZstd = 1u << 15;
 constexpr std::size_t kMaxImageBytes = 1u << 30;
 constexpr std::string_view kLinkedTag = "// weft linked image ";
 constexpr std::size_t kCachedPrograms = 64;
@@ -29,72 +25,52 @@ struct FatbinWrapper {
     const void* prelinked;
 };
 
-struct FatbinHeader {
-    std::uint32_t magic;
-    std::uint16_t version, header_bytes;
-    std::uint64_t payload_bytes;
-};
-
-struct FatbinEntry {
-    std::uint16_t kind, version;
-    std::uint32_t header_bytes;
-    std::uint64_t payload_bytes;
-    std::uint32_t compressed_bytes, options_offset;
-    std::uint16_t minor, major;
-    std::uint32_t sm, name_offset, name_bytes;
-    std::uint64_t flags, reserved, uncompressed_bytes;
-};
-static_assert(sizeof(FatbinEntry) == 64);
-
-Texts failure(CUresult result, std::string log) { return {result, std::move(log), {}}; }
+Texts failure(CUresult result, std::string log) { return {result, std::move(log), {}, {}}; }
 
 std::string_view until_nul(const char* text, std::size_t size) { return {text, strnlen(text, size)}; }
 
 struct Choice {
-    std::string_view ptx;
-    std::uint32_t sm = 0;
-    bool compressed = false, newer_ptx = false, binary = false;
+    std::optional<fatbin::Entry> ptx;  // the newest that the device can run
+    bool newer_ptx = false, binary = false;
 };
 
-void consider(const FatbinEntry& entry, const char* payload, unsigned device_sm, Choice* choice) {
-    if (entry.kind != kEntryPtx) {
+void consider(const fatbin::Entry& entry, unsigned device_sm, Choice* choice) {
+    if (entry.kind != fatbin::Kind::ptx) {
         choice->binary = true;
     } else if (entry.sm > device_sm) {
         choice->newer_ptx = true;
-    } else if ((entry.flags & (kFlagLz4 | kFlagZstd)) != 0 || entry.compressed_bytes != 0) {
-        choice->compressed = true;
-    } else if (choice->ptx.empty() || entry.sm > choice->sm) {
-        choice->ptx = until_nul(payload, entry.payload_bytes);
-        choice->sm = entry.sm;
+    } else if (!choice->ptx || entry.sm > choice->ptx->sm) {
+        choice->ptx = entry;
     }
 }
 
+Texts payload_texts(const fatbin::Entry& entry) {
+    const auto text = [](std::span<const std::byte> bytes) {
+        return until_nul(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    };
+    if (entry.compression() == fatbin::Compression::none) return {CUDA_SUCCESS, {}, {text(entry.payload)}, {}};
+    auto plain = fatbin::decompress(entry);
+    if (!plain) {
+        const bool damaged = plain.status().code() == ErrorCode::invalid_argument;
+        return failure(damaged ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_NOT_SUPPORTED, plain.status().text());
+    }
+    Texts found{CUDA_SUCCESS, {}, {}, std::move(*plain)};
+    found.texts.push_back(text(found.decompressed));
+    return found;
+}
+
 Texts fatbin_texts(const char* data, std::size_t size, unsigned device_sm) {
-    FatbinHeader header;
+    fatbin::Header header;
     if (size != 0 && size < sizeof header) return failure(CUDA_ERROR_INVALID_IMAGE, "the fat binary is cut short");
     std::memcpy(&header, data, sizeof header);
-    const std::uint64_t whole = header.header_bytes + header.payload_bytes;
-    if (header.header_bytes < sizeof header || header.payload_bytes > kMaxImageBytes || (size != 0 && whole > size)) {
+    const std::uint64_t whole = header.header_bytes + header.entries_bytes;
+    if (header.entries_bytes > kMaxImageBytes || (size != 0 && whole > size))
         return failure(CUDA_ERROR_INVALID_IMAGE, "the fat binary is damaged");
-    }
+    fatbin::Reader reader(std::as_bytes(std::span(data, whole)));
     Choice choice;
-    for (std::uint64_t at = header.header_bytes; at + sizeof(FatbinEntry) <= whole;) {
-        FatbinEntry entry;
-        std::memcpy(&entry, data + at, sizeof entry);
-        const std::uint64_t left = whole - at;
-        if (entry.header_bytes < sizeof entry || entry.header_bytes > left ||
-            entry.payload_bytes > left - entry.header_bytes) {
-            return failure(CUDA_ERROR_INVALID_IMAGE, "an entry of the fat binary is damaged");
-        }
-        consider(entry, data + at + entry.header_bytes, device_sm, &choice);
-        at += entry.header_bytes + entry.payload_bytes;
-    }
-    if (!choice.ptx.empty()) return {CUDA_SUCCESS, {}, {choice.ptx}};
-    if (choice.compressed) {
-        return failure(
-            CUDA_ERROR_NOT_SUPPORTED,
-            "the PTX in this fat binary is compressed, which this release cannot read: build with -no-compress");
-    }
+    while (const auto entry = reader.next()) consider(*entry, device_sm, &choice);
+    if (reader.is_damaged()) return failure(CUDA_ERROR_INVALID_IMAGE, "the fat binary is damaged");
+    if (choice.ptx) return payload_texts(*choice.ptx);
     if (choice.newer_ptx)
         return failure(CUDA_ERROR_NO_BINARY_FOR_GPU, "all PTX in this fat binary is for newer devices");
     return failure(CUDA_ERROR_NO_BINARY_FOR_GPU,
@@ -184,13 +160,13 @@ Texts find_texts(const void* image, std::size_t size, unsigned device_sm) {
         const bool may_be_word = size != 0 || (bytes[0] != '\0' && bytes[1] != '\0' && bytes[2] != '\0');
         std::uint32_t magic = 0;
         if (may_be_word) std::memcpy(&magic, bytes, sizeof magic);
-        if (magic == kFatbinMagic) return fatbin_texts(bytes, size, device_sm);
-        if (magic == kWrapperMagic && (size == 0 || size >= sizeof(FatbinWrapper))) {
+        if (magic == fatbin::kMagic) return fatbin_texts(bytes, size, device_sm);
+        if (magic == fatbin::kWrapperMagic && (size == 0 || size >= sizeof(FatbinWrapper))) {
             FatbinWrapper wrapper;
             std::memcpy(&wrapper, bytes, sizeof wrapper);
             if (wrapper.data == nullptr) return failure(CUDA_ERROR_INVALID_IMAGE, "the fat binary wrapper is empty");
             std::memcpy(&magic, wrapper.data, sizeof magic);
-            if (magic != kFatbinMagic) return failure(CUDA_ERROR_INVALID_IMAGE, "the fat binary is damaged");
+            if (magic != fatbin::kMagic) return failure(CUDA_ERROR_INVALID_IMAGE, "the fat binary is damaged");
             return fatbin_texts(static_cast<const char*>(wrapper.data), 0, device_sm);
         }
         if (magic == 0x464c457f) {
@@ -201,7 +177,7 @@ Texts find_texts(const void* image, std::size_t size, unsigned device_sm) {
         return failure(CUDA_ERROR_INVALID_IMAGE, "the image is neither PTX nor a fat binary");
     const std::string_view text = until_nul(bytes, size != 0 ? size : kMaxImageBytes);
     if (text.starts_with(kLinkedTag)) return linked_texts(text);
-    return {CUDA_SUCCESS, {}, {text}};
+    return {CUDA_SUCCESS, {}, {text}, {}};
 }
 
 Loaded compile_text(std::string_view text, unsigned device_sm) {

@@ -24,11 +24,13 @@ struct Loaded {
 };
 
 // The PTX texts inside an image that may run on a device of this compute capability (10 * major + minor). `size`: of
-// the image where the caller knows it, else 0 (the image then tells its own size). Texts are not copied.
+// the image where the caller knows it, else 0 (the image then tells its own size). Texts lie in the image, or in
+// `decompressed` if they were compressed there.
 struct Texts {
     CUresult result = CUDA_SUCCESS;
     std::string log;
     std::vector<std::string_view> texts;
+    std::vector<std::byte> decompressed;
 };
 Texts find_texts(const void* image, std::size_t size, unsigned device_sm);
 
