@@ -10,12 +10,17 @@ from codegen import (
     executor_dispatch,
     frames,
     reference,
+    runtime_entries,
+    runtime_types,
     shim_entries,
     stubs,
     wire_records,
 )
 from codegen.output import Output
 from codegen.records import ABI_PATH, CALLS_PATH, ERRORS_PATH, FRAMES_PATH
+from codegen.runtime_records import RUNTIME_ABI_PATH, RUNTIME_PATH
+
+RUNTIME = (RUNTIME_ABI_PATH, RUNTIME_PATH, ABI_PATH)
 
 OUTPUTS: tuple[Output, ...] = (
     Output("native/gen/cuda_abi.h", (ABI_PATH,), cuda_abi.build),
@@ -33,5 +38,14 @@ OUTPUTS: tuple[Output, ...] = (
     Output("native/gen/shim_entries.cpp", (CALLS_PATH, ABI_PATH), shim_entries.build_entries),
     Output("native/gen/executor_dispatch.h", (CALLS_PATH, ABI_PATH), executor_dispatch.build_header),
     Output("native/gen/executor_dispatch.cpp", (CALLS_PATH, ABI_PATH), executor_dispatch.build_source),
+    Output("native/gen/cudart_types_12.h", (RUNTIME_ABI_PATH,), runtime_types.build_12),
+    Output("native/gen/cudart_types_13.h", (RUNTIME_ABI_PATH,), runtime_types.build_13),
+    Output("native/gen/cudart_api_12.h", RUNTIME, runtime_entries.build_api_12),
+    Output("native/gen/cudart_api_13.h", RUNTIME, runtime_entries.build_api_13),
+    Output("native/gen/cudart_entries_12.cpp", RUNTIME, runtime_entries.build_entries_12),
+    Output("native/gen/cudart_entries_13.cpp", RUNTIME, runtime_entries.build_entries_13),
+    Output("native/gen/cudart_exports_12.map", (RUNTIME_ABI_PATH,), runtime_entries.build_exports_12),
+    Output("native/gen/cudart_exports_13.map", (RUNTIME_ABI_PATH,), runtime_entries.build_exports_13),
+    Output("native/gen/cudart_driver_calls.h", (ABI_PATH,), runtime_entries.build_driver_calls),
     Output("docs/reference/cuda-calls.md", (CALLS_PATH, ABI_PATH), reference.build),
 )
