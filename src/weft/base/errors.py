@@ -246,6 +246,19 @@ class ProgramNotExecutable(WeftError):
         )
 
 
+class RuntimeInside(WeftError):
+    """The program carries NVIDIA's CUDA runtime and no symbols to find it by."""
+
+    code = "runtime_inside"
+    exit_status = RUN_FAILED
+
+    def __init__(self, program: str) -> None:
+        super().__init__(
+            f"{program}: is stripped and carries NVIDIA's CUDA runtime inside, which cannot be redirected",
+            "relink it with `nvcc -cudart shared`, or without stripping (no -s, no strip)",
+        )
+
+
 class ExecutorFailed(WeftError):
     """The native executor ended without doing what it was started for."""
 

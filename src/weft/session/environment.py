@@ -1,6 +1,8 @@
 """The environment of the program. Pure. Every variable is described in docs/design/server.md."""
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weft.model.path import PathKind
@@ -27,12 +29,17 @@ class Observers:
 
 
 def program_environment(
-    environ: Mapping[str, str], client_dir: str, endpoint: SessionEndpoint, observers: Observers
+    environ: Mapping[str, str], client_dir: str, endpoint: SessionEndpoint, observers: Observers, preloads: Sequence[str] = ()
 ) -> dict[str, str]:
-    """The caller's environment, the shim's folder first on the library path, this session's variables instead of older ones."""
+    """The caller's environment, the shim's folder first on the library path, this session's variables instead of older ones.
+
+    preloads: absolute paths; they come behind the caller's own and replace those of an outer session.
+    """
+    others = [path for path in re.split("[ :]", environ.get("LD_PRELOAD", "")) if path and os.path.dirname(path) != client_dir]
     folders = [folder for folder in environ.get("LD_LIBRARY_PATH", "").split(":") if folder and folder != client_dir]
     session = {
         "LD_LIBRARY_PATH": ":".join([client_dir, *folders]),
+        "LD_PRELOAD": ":".join([*others, *(_preload_name(path) for path in preloads)]),
         "WEFT_PATH": endpoint.path.value,
         "WEFT_SERVER_ADDRESS": endpoint.address,
         "WEFT_SERVER_SOCKET": endpoint.socket_name or "",
@@ -44,3 +51,8 @@ def program_environment(
     }
     merged = dict(environ) | session
     return {name: value for name, value in merged.items() if value or name not in session}
+
+
+def _preload_name(path: str) -> str:
+    """The loader splits its list at spaces and colons; a bare name is found through the library path."""
+    return os.path.basename(path) if re.search("[ :]", path) else path

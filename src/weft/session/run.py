@@ -16,6 +16,7 @@ from weft.model.path import PathChoice, PathKind
 from weft.placement.fractions import check_request
 from weft.placement.path import choose_path
 from weft.session.environment import Observers, SessionEndpoint, program_environment
+from weft.session.executable import Executable, inspect_program, preloads
 from weft.session.grant import Grant, open_grant
 from weft.session.program import find_program, run_program
 from weft.session.report import report_lines
@@ -42,9 +43,10 @@ def run(plan: RunPlan, log: EventLog, say: Callable[[str], None]) -> int:
     for path in (plan.trace, plan.record):
         _check_writable(path)
     find_program(plan.command[0])
+    executable = inspect_program(plan.command[0])
     with SignalPipe() as signals:
         try:
-            return anyio.run(_run, plan, signals, log, say)
+            return anyio.run(_run, plan, executable, signals, log, say)
         except BaseExceptionGroup as group:
             raise sole_error(group) from None
 
@@ -57,7 +59,7 @@ def sole_error(error: BaseException) -> BaseException:
     return error
 
 
-async def _run(plan: RunPlan, signals: SignalPipe, log: EventLog, say: Callable[[str], None]) -> int:
+async def _run(plan: RunPlan, executable: Executable, signals: SignalPipe, log: EventLog, say: Callable[[str], None]) -> int:
     async with anyio.create_task_group() as tasks:
         preparing, watched = anyio.CancelScope(), anyio.Event()
         tasks.start_soon(_watch_signals, signals, preparing, watched)
@@ -67,7 +69,7 @@ async def _run(plan: RunPlan, signals: SignalPipe, log: EventLog, say: Callable[
             log.info("path_chosen", path=choice.path.value, reason=choice.reason, server=grant.server)
             preparing.cancel()
             await watched.wait()
-            status, stats = await _run_program(plan, grant, choice, signals)
+            status, stats = await _run_program(plan, executable, grant, choice, signals)
     # Said after the lease has ended, so that nothing of ours mixes with the program's last words.
     if plan.stats:
         for line in report_lines(grant.slices, grant.server, choice, stats):
@@ -81,7 +83,9 @@ async def _watch_signals(signals: SignalPipe, preparing: anyio.CancelScope, watc
     watched.set()
 
 
-async def _run_program(plan: RunPlan, grant: Grant, choice: PathChoice, signals: SignalPipe) -> tuple[int, SessionStats]:
+async def _run_program(
+    plan: RunPlan, executable: Executable, grant: Grant, choice: PathChoice, signals: SignalPipe
+) -> tuple[int, SessionStats]:
     endpoint = SessionEndpoint(
         address=grant.address,
         socket_name=grant.server_facts.socket_name,
@@ -92,7 +96,8 @@ async def _run_program(plan: RunPlan, grant: Grant, choice: PathChoice, signals:
     page = StatsPage()
     try:
         observers = Observers(stats=page.location, trace=_absolute(plan.trace), record=_absolute(plan.record))
-        environ = program_environment(os.environ, str(native_file(SHIM).parent), endpoint, observers)
+        client_dir = str(native_file(SHIM).parent)
+        environ = program_environment(os.environ, client_dir, endpoint, observers, preloads(client_dir, executable))
         status = await run_program(plan.command, environ, signals)
         return status, page.read()
     finally:
