@@ -53,12 +53,31 @@ std::optional<std::uint64_t> RangeHeap::allocate(std::uint64_t size) {
     if (rounded < size) return std::nullopt;  // overflow
     auto best = free_by_size_.lower_bound({rounded, 0});
     if (best == free_by_size_.end()) return std::nullopt;
-    const auto [length, address] = *best;
-    erase_free(free_.find(address));
-    insert_free(address + rounded, length - rounded);
-    used_.emplace(address, std::pair{size, rounded});
+    return take(best->second, 0, size);
+}
+
+std::optional<std::uint64_t> RangeHeap::allocate(std::uint64_t size, std::uint64_t alignment) {
+    const std::uint64_t rounded = round(size);
+    if (rounded < size) return std::nullopt;  // overflow
+    for (auto piece = free_by_size_.lower_bound({rounded, 0}); piece != free_by_size_.end(); ++piece) {
+        const auto [length, address] = *piece;
+        const std::uint64_t skipped = (alignment - address % alignment) % alignment;
+        if (skipped <= length - rounded) return take(address, skipped, size);
+    }
+    return std::nullopt;
+}
+
+// Takes a range out of the free piece at address, `skipped` bytes behind its start.
+std::uint64_t RangeHeap::take(std::uint64_t address, std::uint64_t skipped, std::uint64_t size) {
+    const std::uint64_t rounded = round(size);
+    const auto piece = free_.find(address);
+    const std::uint64_t length = piece->second, start = address + skipped;
+    erase_free(piece);
+    insert_free(address, skipped);
+    insert_free(start + rounded, length - skipped - rounded);
+    used_.emplace(start, std::pair{size, rounded});
     used_bytes_ += rounded;
-    return address;
+    return start;
 }
 
 std::optional<std::uint64_t> RangeHeap::detach(std::uint64_t address) {

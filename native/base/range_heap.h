@@ -22,6 +22,8 @@ class RangeHeap {
 
     // Best fit. nullopt when no free piece is large enough. size > 0.
     std::optional<std::uint64_t> allocate(std::uint64_t size);
+    // The same, on a multiple of `alignment`: a power of two, at least the heap's own.
+    std::optional<std::uint64_t> allocate(std::uint64_t size, std::uint64_t alignment);
     // Ends the range that starts at address without making its space free yet (it may still be in use by work in
     // flight); returns its rounded size, or nullopt if no range starts there.
     std::optional<std::uint64_t> detach(std::uint64_t address);
@@ -48,6 +50,7 @@ class RangeHeap {
 
   private:
     void insert_free(std::uint64_t address, std::uint64_t size);
+    std::uint64_t take(std::uint64_t address, std::uint64_t skipped, std::uint64_t size);
     void erase_free(std::map<std::uint64_t, std::uint64_t>::iterator piece);
 
     std::uint64_t alignment_;

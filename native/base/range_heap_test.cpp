@@ -80,5 +80,20 @@ TEST(RangeHeap, KeepsItsPromisesUnderRandomUse) {
     }
 }
 
+TEST(RangeHeap, WiderAlignmentsLeaveTheSkippedSpaceFree) {
+    RangeHeap heap(512);
+    heap.add(1 << 20, 64 << 10);
+    const auto small = heap.allocate(512);
+    const auto page = heap.allocate(5000, 4096);
+    ASSERT_TRUE(small && page);
+    EXPECT_EQ(*page, (1u << 20) + 4096);
+    EXPECT_EQ(heap.free_bytes(), (64u << 10) - 512 - 5120);
+    EXPECT_EQ(heap.allocate(3584), (1u << 20) + 512) << "what was skipped";
+    EXPECT_TRUE(heap.check_invariants());
+    EXPECT_FALSE(heap.allocate(60 << 10, 4096));
+    heap.release(*page, *heap.detach(*page));
+    EXPECT_TRUE(heap.check_invariants());
+}
+
 }  // namespace
 }  // namespace weft

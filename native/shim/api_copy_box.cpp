@@ -21,6 +21,7 @@ struct Described {
 
 struct Side {
     bool on_device = false;
+    bool is_unified = false;  // on the device, and to be seen by the program when the call is over
     DeviceSide device;
     HostSide host;
 };
@@ -50,8 +51,9 @@ CUresult memory_side(const Described& described, const Box& box, std::uint64_t b
     if (const CUresult laid = lay_out(described, box, &pitches, &first); laid != CUDA_SUCCESS) return laid;
     std::uint64_t address = 0;
     if (__builtin_add_overflow(base, first, &address)) return CUDA_ERROR_INVALID_VALUE;
-    side->on_device = on_device;
-    if (!on_device) {
+    side->is_unified = Runtime::get()->unified().find(address).has_value();
+    side->on_device = on_device || side->is_unified;
+    if (!side->on_device) {
         side->host = {reinterpret_cast<std::byte*>(address), pitches};
         return CUDA_SUCCESS;
     }
@@ -73,6 +75,13 @@ CUresult find_side(const Described& described, const Box& box, Side* side) {
     return CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult move(Stream& stream, const Side& to, const Side& from, const Box& box, CopyMode mode) {
+    if (to.on_device && from.on_device) return copy_box_within_device(stream, to.device, from.device, box);
+    if (to.on_device) return copy_box_to_device(stream, to.device, from.host, box, mode);
+    if (from.on_device) return copy_box_from_device(stream, to.host, from.device, box, mode);
+    return copy_box_on_host(stream, to.host, from.host, box);
+}
+
 CUresult copy(const Described& described_to, const Described& described_from, const Box& box, CUstream handle,
               CopyMode mode) {
     Context* context;
@@ -84,10 +93,12 @@ CUresult copy(const Described& described_to, const Described& described_from, co
     Side to, from;
     if (const CUresult result = find_side(described_to, box, &to); result != CUDA_SUCCESS) return result;
     if (const CUresult result = find_side(described_from, box, &from); result != CUDA_SUCCESS) return result;
-    if (to.on_device && from.on_device) return copy_box_within_device(*stream, to.device, from.device, box);
-    if (to.on_device) return copy_box_to_device(*stream, to.device, from.host, box, mode);
-    if (from.on_device) return copy_box_from_device(*stream, to.host, from.device, box, mode);
-    return copy_box_on_host(*stream, to.host, from.host, box);
+    const bool is_unified = to.is_unified || from.is_unified;
+    if (is_unified) {
+        if (const CUresult ready = Runtime::get()->unified().before_work(*stream); ready != CUDA_SUCCESS) return ready;
+    }
+    const CUresult sent = move(*stream, to, from, box, mode);
+    return sent == CUDA_SUCCESS && is_unified && mode == CopyMode::blocking ? synchronize(*stream) : sent;
 }
 
 CUresult copy_2d(const CUDA_MEMCPY2D& c, CUstream stream, CopyMode mode) {

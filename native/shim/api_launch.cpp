@@ -105,6 +105,14 @@ CUresult launch(const CUlaunchConfig& config, CUfunction handle, void** kernel_p
     for (unsigned i = 0; i < config.numAttrs; ++i) attributes += is_forwarded(config.attrs[i].id) ? 1 : 0;
     if (attributes > 64) return CUDA_ERROR_INVALID_VALUE;
     if (g_stats != nullptr) g_stats->launches.fetch_add(1, std::memory_order_relaxed);
+    std::vector<std::byte> packed;
+    if (UnifiedMemory& unified = Runtime::get()->unified(); unified.is_used()) [[unlikely]] {
+        // Parameters may lie in unified memory, which is out of reach when the frame is written.
+        packed.resize(parameters.bytes);
+        pack(*function, parameters, packed.data());
+        parameters = {nullptr, packed.data(), packed.size()};
+        if (const CUresult ready = unified.before_work(*stream); ready != CUDA_SUCCESS) return ready;
+    }
     return submit<wire::Launch>(*stream, attributes * sizeof(CUlaunchAttribute) + parameters.bytes,
                                 [&](auto& frame, std::byte* tail) {
                                     frame.module = function->module->number;

@@ -25,6 +25,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     Context* context;
     if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;
     if (address == 0) return CUDA_SUCCESS;
+    if (Runtime::get()->unified().find(address)) return Runtime::get()->unified().free(address, true);
     Device* device = Runtime::get()->device_of(address);
     return device != nullptr ? device->memory->free(address) : CUDA_ERROR_INVALID_VALUE;
 }

@@ -10,6 +10,8 @@ namespace {
 struct Pointed {
     std::optional<DeviceRange> device;
     std::optional<HostRange> host;
+    std::optional<UnifiedRange> unified;  // then `device` is set, too
+    bool is_host() const { return unified ? !unified->is_managed : host.has_value(); }
     Context* context = nullptr;
 };
 
@@ -17,6 +19,7 @@ Pointed look_up(CUdeviceptr address) {
     Pointed pointed;
     Runtime& runtime = *Runtime::get();
     pointed.device = find_device_range(address);
+    pointed.unified = runtime.unified().find(address);
     if (!pointed.device) pointed.host = runtime.host_memory().find(reinterpret_cast<const void*>(address));
     const std::uint32_t number = pointed.device ? pointed.device->context : pointed.host ? pointed.host->context : 0;
     if (const auto context = runtime.context_by_number(number)) pointed.context = context.get();
@@ -35,15 +38,17 @@ CUresult answer(const Pointed& pointed, CUpointer_attribute attribute, CUdevicep
             return put<CUcontext>(
                 data, pointed.context != nullptr ? reinterpret_cast<CUcontext>(pointed.context->handle) : nullptr);
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-            return put<unsigned>(data, pointed.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+            return put<unsigned>(data, pointed.is_host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
             return pointed.device ? put<CUdeviceptr>(data, address) : CUDA_ERROR_INVALID_VALUE;
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-            return pointed.host ? put<void*>(data, reinterpret_cast<void*>(address)) : CUDA_ERROR_INVALID_VALUE;
+            return pointed.host || pointed.unified ? put<void*>(data, reinterpret_cast<void*>(address))
+                                                   : CUDA_ERROR_INVALID_VALUE;
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put<unsigned>(data, 0);
         case CU_POINTER_ATTRIBUTE_BUFFER_ID:
             return put<unsigned long long>(data, pointed.device ? pointed.device->address : pointed.host->address);
-        case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put<unsigned>(data, 0);
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+            return put<unsigned>(data, pointed.unified && pointed.unified->is_managed ? 1 : 0);
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: {
             if (pointed.device) return put<int>(data, pointed.device->device->ordinal);
             return put<int>(data, pointed.context != nullptr ? pointed.context->device->ordinal : 0);
@@ -52,7 +57,9 @@ CUresult answer(const Pointed& pointed, CUpointer_attribute attribute, CUdevicep
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
             return put<CUdeviceptr>(data, pointed.device ? pointed.device->address : pointed.host->address);
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-            return put<std::size_t>(data, pointed.device ? pointed.device->size_bytes : pointed.host->size_bytes);
+            return put<std::size_t>(data, pointed.unified  ? pointed.unified->size_bytes
+                                          : pointed.device ? pointed.device->size_bytes
+                                                           : pointed.host->size_bytes);
         case CU_POINTER_ATTRIBUTE_MAPPED: return put<unsigned>(data, 1);
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put<unsigned long long>(data, 0);
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put<unsigned>(data, 0);

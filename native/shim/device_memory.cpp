@@ -26,13 +26,14 @@ DeviceMemory::DeviceMemory(Session& session, Progress& progress, std::uint32_t d
       returned_(window.granularity_bytes),
       frontier_(window.base) {}
 
-CUresult DeviceMemory::allocate(std::uint64_t size_bytes, std::uint32_t context, CUdeviceptr* address) {
+CUresult DeviceMemory::allocate(std::uint64_t size_bytes, std::uint32_t context, CUdeviceptr* address,
+                                std::uint64_t alignment) {
     if (size_bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     std::unique_lock lock(mutex_);
     if (size_bytes > cap_bytes_) return CUDA_ERROR_OUT_OF_MEMORY;
     for (;;) {
         reclaim();
-        if (const auto found = heap_.allocate(size_bytes)) {
+        if (const auto found = alignment == 0 ? heap_.allocate(size_bytes) : heap_.allocate(size_bytes, alignment)) {
             *address = *found;
             contexts_.emplace(*found, context);
             return session_.send<wire::MemNoteAlloc>(0, 0, [&](auto& frame, std::byte*) {
@@ -40,7 +41,7 @@ CUresult DeviceMemory::allocate(std::uint64_t size_bytes, std::uint32_t context,
                 frame.size_bytes = size_bytes;
             });
         }
-        const CUresult grown = grow(heap_.round(size_bytes));
+        const CUresult grown = grow(heap_.round(size_bytes) + alignment);
         if (grown == CUDA_SUCCESS) continue;
         if (grown != CUDA_ERROR_OUT_OF_MEMORY) return grown;
         if (!freed_.empty()) {

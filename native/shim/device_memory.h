@@ -27,7 +27,9 @@ class DeviceMemory {
     DeviceMemory(Session& session, Progress& progress, std::uint32_t device, Window window, std::uint64_t cap_bytes);
 
     // CUDA_ERROR_OUT_OF_MEMORY only if the lease (or the GPU itself) really has no room.
-    CUresult allocate(std::uint64_t size_bytes, std::uint32_t context, CUdeviceptr* address);
+    // alignment: a power of two; 0: the usual one.
+    CUresult allocate(std::uint64_t size_bytes, std::uint32_t context, CUdeviceptr* address,
+                      std::uint64_t alignment = 0);
     // CUDA_ERROR_INVALID_VALUE unless a live allocation starts there.
     CUresult free(CUdeviceptr address);
     // Frees everything that was allocated in a context that is gone.

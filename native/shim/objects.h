@@ -46,6 +46,7 @@ struct Stream {
     std::atomic<std::uint64_t> done_work{0};
     std::atomic<std::uint32_t> watch{0};  // number of the last watch sent; 0: none
     std::atomic<std::uint64_t> watched_work{0};
+    std::uint64_t unified_epoch = 0;  // pages of unified memory that its work waits for; under that one's lock
     std::uint64_t handle = 0;
 };
 

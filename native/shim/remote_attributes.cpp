@@ -6,9 +6,9 @@ int remote_attribute(CUdevice_attribute attribute, int native_value) {
     switch (attribute) {
         case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
             return 1;  // device and host addresses never collide
-        // Kernels cannot reach memory of this process.
+        // Kernels cannot reach memory of this process, but they can reach its shadow (unified_memory.h).
         case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
-        case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+        case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY: return 1;
         case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
         case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
         case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:

@@ -269,6 +269,7 @@ void Runtime::close_context(Context& context, bool reset) {
         frame.reset = reset ? 1 : 0;
         (void)progress_.next();
     });
+    unified_.free_all_of(number);
     context.device->memory->free_all_of(number);
     host_memory_->free_all_of(number);
     open_contexts_.fetch_sub(1);

@@ -18,6 +18,7 @@
 #include "shim/reserved_pages.h"
 #include "shim/session.h"
 #include "shim/settings.h"
+#include "shim/unified_memory.h"
 
 namespace weft::shim {
 
@@ -40,6 +41,7 @@ class Runtime : public InboundEvents {
     Device* device_of(CUdeviceptr address);
     HostMemory& host_memory() { return *host_memory_; }
     Progress& progress() { return progress_; }
+    UnifiedMemory& unified() { return unified_; }
 
     HandleTable<Context, HandleTag::context> contexts;
     HandleTable<Stream, HandleTag::stream> streams;
@@ -114,6 +116,7 @@ class Runtime : public InboundEvents {
     std::vector<std::unique_ptr<Device>> devices_;
     std::unique_ptr<HostMemory> host_memory_;
     Progress progress_;
+    UnifiedMemory unified_{*this};
     std::uint64_t window_base_ = 0;
     std::atomic<std::uint32_t> next_number_{0};
     std::atomic<int> open_contexts_{0};

@@ -25,6 +25,10 @@ bool take_credit(Stream& stream, std::uint64_t payload_bytes) {
     return has_room() || session.wait_until(has_room);
 }
 
+CUresult synchronize(Stream& stream) {
+    return settle(*stream.context, submit_and_wait<wire::StreamSync>(stream, 0, [](auto&, std::byte*) {}).status);
+}
+
 CUresult settle(Context& context, CUresult status) {
     if (status != CUDA_SUCCESS && driver::is_sticky(status)) context.sticky.store(status);
     return status;

@@ -3,6 +3,8 @@
 // (docs/design/call-path.md).
 #pragma once
 
+#include <type_traits>
+
 #include "shim/current.h"
 #include "shim/runtime.h"
 
@@ -12,15 +14,43 @@ namespace weft::shim {
 // session lost.
 bool take_credit(Stream& stream, std::uint64_t payload_bytes);
 
+template <typename Frame, typename... Others>
+inline constexpr bool kIsOneOf = (std::is_same_v<Frame, Others> || ...);
+// Fills and copies within the device, which may touch unified memory; other calls look at their addresses themselves.
+template <typename Frame>
+inline constexpr bool kFillsOrCopies =
+    kIsOneOf<Frame, wire::MemcpyDtoD, wire::MemcpyDtoDAsync, wire::CopyBoxD2d, wire::MemsetD8, wire::MemsetD16,
+             wire::MemsetD32, wire::MemsetD8Async, wire::MemsetD16Async, wire::MemsetD32Async, wire::MemsetD2D8,
+             wire::MemsetD2D16, wire::MemsetD2D32, wire::MemsetD2D8Async, wire::MemsetD2D16Async,
+             wire::MemsetD2D32Async>;
+// Those after which the program may look at unified memory at once.
+template <typename Frame>
+inline constexpr bool kFillsAtOnce = kIsOneOf<Frame, wire::MemcpyDtoD, wire::MemsetD8, wire::MemsetD16, wire::MemsetD32,
+                                              wire::MemsetD2D8, wire::MemsetD2D16, wire::MemsetD2D32>;
+
+// Waits for the stream.
+CUresult synchronize(Stream& stream);
+
 template <typename Frame, typename Fill>
 CUresult submit(Stream& stream, std::size_t tail_bytes, Fill&& fill) {
     Runtime& runtime = *Runtime::get();
+    if constexpr (kFillsOrCopies<Frame>) {
+        if (runtime.unified().is_used()) [[unlikely]] {
+            if (const CUresult ready = runtime.unified().before_work(stream); ready != CUDA_SUCCESS) return ready;
+        }
+    }
     if (!take_credit(stream, 0)) return Session::kLost;
-    return runtime.session().send<Frame>(stream.context->number, tail_bytes, [&](Frame& frame, std::byte* tail) {
-        frame.stream = stream.number;
-        fill(frame, tail);
-        stream.last_work.store(runtime.progress().next(), std::memory_order_relaxed);
-    });
+    const CUresult sent =
+        runtime.session().send<Frame>(stream.context->number, tail_bytes, [&](Frame& frame, std::byte* tail) {
+            frame.stream = stream.number;
+            fill(frame, tail);
+            stream.last_work.store(runtime.progress().next(), std::memory_order_relaxed);
+        });
+    if constexpr (kFillsAtOnce<Frame>) {
+        if (sent == CUDA_SUCCESS && runtime.unified().is_used()) [[unlikely]]
+            return synchronize(stream);
+    }
+    return sent;
 }
 
 template <typename Frame, typename Fill>

@@ -39,6 +39,7 @@ SUITES = (
     "Launches",
     "Libraries",
     "Links",
+    "Managed",
     "Memory",
     "MemoryOperations",
     "Modules",
@@ -49,6 +50,7 @@ SUITES = (
     "ProcAddress",
     "Streams",
     "Threads",
+    "Unified",
     "VirtualMemory",
 )
 

@@ -102,6 +102,14 @@ def test_numba_reduces_counts_and_overlaps(environment: Environment, path: str) 
     assert json.loads(done.stdout)["streams"] == [31.0, 63.0, 95.0, 127.0]
 
 
+@pytest.mark.timeout(120)
+def test_numba_shares_managed_and_mapped_arrays(environment: Environment, path: str) -> None:
+    command = [sys.executable, "-m", f"{PROGRAMS}.numba_unified"]
+    done = run_weft("run", "-p", "0.25", "--path", path, "--", *command, environ=environment, timeout_s=110)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"managed": 80792.0, "mapped": 80792.0}
+
+
 def test_a_trace_names_the_calls_and_a_recording_replays(environment: Environment, tmp_path: Path) -> None:
     trace, recording = tmp_path / "trace", tmp_path / "recording"
     observers = ("--trace", str(trace), "--record", str(recording))

@@ -25,6 +25,7 @@ struct Allocation {
     bool noted = false;  // mapping: only noted ranges inside are accessible
     int device = 0;
     unsigned flags = 0;         // host memory: the flags of its call
+    bool managed = false;       // device memory by cuMemAllocManaged
     std::uint64_t context = 0;  // handle of the context it was made in; 0: none
     std::uint64_t backing = 0;  // handle of a mapping's memory, or of an allocation's pool; 0: none
     std::uint64_t id = 0;       // CU_POINTER_ATTRIBUTE_BUFFER_ID

@@ -12,13 +12,14 @@ using namespace weft::swdriver;
 namespace weft::swdriver {
 
 std::optional<std::uint64_t> allocate_device(Device& device, const Context& context, std::uint64_t size,
-                                             MemoryKind kind, std::uint64_t pool) {
+                                             MemoryKind kind, std::uint64_t pool, bool managed) {
     auto address = device.memory.allocate(size);
     if (!address) return std::nullopt;
     Allocation allocation{.start = *address, .size = size, .kind = kind};
     allocation.device = device.ordinal;
     allocation.context = context.id();
     allocation.backing = pool;
+    allocation.managed = managed;
     driver().space.insert(allocation);
     return address;
 }
@@ -206,11 +207,11 @@ CUresult pointer_attribute(void* data, CUpointer_attribute attribute, std::uint6
             return put<unsigned>(data, allocation.is_host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put<CUdeviceptr>(data, address);
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-            if (!allocation.is_host()) return CUDA_ERROR_INVALID_VALUE;
+            if (!allocation.is_host() && !allocation.managed) return CUDA_ERROR_INVALID_VALUE;
             return put<std::uint64_t>(data, address);
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put<unsigned>(data, 0);
         case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put<unsigned long long>(data, allocation.id);
-        case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put<unsigned>(data, 0);
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put<unsigned>(data, allocation.managed ? 1 : 0);
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put<int>(data, allocation.device);
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put<unsigned>(data, 0);
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put<std::uint64_t>(data, range.begin);

@@ -11,7 +11,7 @@ namespace weft::swdriver {
 // Device memory of exactly `size` bytes that kernels may touch; nullopt: out of memory. `pool`: handle of the pool that
 // counts it.
 std::optional<std::uint64_t> allocate_device(Device& device, const Context& context, std::uint64_t size,
-                                             MemoryKind kind, std::uint64_t pool = 0);
+                                             MemoryKind kind, std::uint64_t pool = 0, bool managed = false);
 // Frees device memory or a module's global that starts at this address. False: there is none.
 bool free_device(std::uint64_t address, MemoryKind kind);
 // Gives back what an allocation record stands for, of any kind but a mapping.
