@@ -89,6 +89,12 @@ std::optional<std::uint64_t> RangeHeap::detach(std::uint64_t address) {
     return rounded;
 }
 
+void RangeHeap::attach(std::uint64_t address, std::uint64_t size) {
+    const std::uint64_t rounded = round(size);
+    used_.emplace(address, std::pair{size, rounded});
+    used_bytes_ += rounded;
+}
+
 std::optional<RangeHeap::Range> RangeHeap::find(std::uint64_t address) const {
     auto range = used_.upper_bound(address);
     if (range == used_.begin()) return std::nullopt;

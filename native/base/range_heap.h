@@ -27,6 +27,8 @@ class RangeHeap {
     // Ends the range that starts at address without making its space free yet (it may still be in use by work in
     // flight); returns its rounded size, or nullopt if no range starts there.
     std::optional<std::uint64_t> detach(std::uint64_t address);
+    // Makes a detached range live again, as it was.
+    void attach(std::uint64_t address, std::uint64_t size);
     // Makes detached space free.
     void release(std::uint64_t address, std::uint64_t size) { insert_free(address, size); }
 

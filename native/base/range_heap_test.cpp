@@ -95,5 +95,18 @@ TEST(RangeHeap, WiderAlignmentsLeaveTheSkippedSpaceFree) {
     EXPECT_TRUE(heap.check_invariants());
 }
 
+TEST(RangeHeap, DetachedRangesCanBeLiveAgain) {
+    RangeHeap heap(512);
+    heap.add(1 << 20, 8 << 10);
+    const auto first = heap.allocate(1000);
+    ASSERT_TRUE(first);
+    const auto detached = heap.detach(*first);
+    EXPECT_FALSE(heap.find(*first));
+    heap.attach(*first, 1000);
+    EXPECT_EQ(heap.find(*first + 999)->size, 1000u);
+    EXPECT_EQ(heap.used_bytes(), *detached);
+    EXPECT_TRUE(heap.check_invariants());
+}
+
 }  // namespace
 }  // namespace weft

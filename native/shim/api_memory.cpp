@@ -30,25 +30,6 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     return device != nullptr ? device->memory->free(address) : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Stream-ordered allocation: memory is there at once, which no stream order forbids; freed memory waits for all work
-// anyway.
-CUresult cuMemAllocAsync(CUdeviceptr* address, std::size_t bytes, CUstream handle) {
-    Context* context;
-    if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;
-    Stream* stream;
-    if (const CUresult result = find_stream(*context, handle, &stream); result != CUDA_SUCCESS) return result;
-    return stream->context->device->memory->allocate(bytes, stream->context->number, address);
-}
-
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
-    Context* context;
-    if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;
-    Stream* stream;
-    if (const CUresult result = find_stream(*context, handle, &stream); result != CUDA_SUCCESS) return result;
-    if (address == 0) return CUDA_ERROR_INVALID_VALUE;
-    return cuMemFree_v2(address);
-}
-
 CUresult cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
     Context* context;
     if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "shim/memory_pool.h"
 #include "shim/session.h"
 
 namespace weft::shim {
@@ -35,7 +36,7 @@ CUresult DeviceMemory::allocate(std::uint64_t size_bytes, std::uint32_t context,
         reclaim();
         if (const auto found = alignment == 0 ? heap_.allocate(size_bytes) : heap_.allocate(size_bytes, alignment)) {
             *address = *found;
-            contexts_.emplace(*found, context);
+            owners_.emplace(*found, Owner{context, nullptr});
             return session_.send<wire::MemNoteAlloc>(0, 0, [&](auto& frame, std::byte*) {
                 frame.address = *found;
                 frame.size_bytes = size_bytes;
@@ -52,12 +53,45 @@ CUresult DeviceMemory::allocate(std::uint64_t size_bytes, std::uint32_t context,
     }
 }
 
-CUresult DeviceMemory::free(CUdeviceptr address) {
+CUresult DeviceMemory::allocate_in_stream(std::uint64_t size_bytes, std::uint32_t context, std::uint32_t stream,
+                                          const std::shared_ptr<MemoryPool>& pool, CUdeviceptr* address) {
+    if (pool != nullptr && !pool->take(size_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (const auto again = reuse(size_bytes, context, stream)) {
+        *address = *again;
+    } else if (const CUresult made = allocate(size_bytes, context, address); made != CUDA_SUCCESS) {
+        if (pool != nullptr) pool->give(size_bytes);
+        return made;
+    }
     std::lock_guard lock(mutex_);
+    owners_[*address].pool = pool;
+    return CUDA_SUCCESS;
+}
+
+// Only the very same size: the other end knows the allocation's bounds, which stay as they are while work may use it.
+std::optional<CUdeviceptr> DeviceMemory::reuse(std::uint64_t size_bytes, std::uint32_t context, std::uint32_t stream) {
+    std::lock_guard lock(mutex_);
+    std::size_t looked_at = 0;
+    for (auto freed = freed_.end(); freed != freed_.begin() && looked_at++ < kReuseDepth;) {
+        --freed;
+        if (freed->stream != stream || freed->context != context || freed->asked_bytes != size_bytes) continue;
+        const CUdeviceptr address = freed->address;
+        freed_.erase(freed);
+        heap_.attach(address, size_bytes);
+        owners_.emplace(address, Owner{context, nullptr});
+        return address;
+    }
+    return std::nullopt;
+}
+
+CUresult DeviceMemory::end(CUdeviceptr address, std::uint64_t stream) {
+    std::lock_guard lock(mutex_);
+    const auto range = heap_.find(address);
+    if (!range || range->address != address) return CUDA_ERROR_INVALID_VALUE;
     const auto size = heap_.detach(address);
-    if (!size) return CUDA_ERROR_INVALID_VALUE;
-    contexts_.erase(address);
-    freed_.push_back({address, *size, progress_.submitted()});
+    const auto owner = owners_.find(address);
+    if (owner->second.pool != nullptr) owner->second.pool->give(range->size);
+    freed_.push_back({address, *size, progress_.submitted(), range->size, owner->second.context, stream});
+    owners_.erase(owner);
     if (!reclaim()) request_fence();
     return CUDA_SUCCESS;
 }
@@ -66,16 +100,16 @@ void DeviceMemory::free_all_of(std::uint32_t context) {
     std::vector<std::uint64_t> gone;
     {
         std::lock_guard lock(mutex_);
-        for (const auto& [address, owner] : contexts_)
-            if (owner == context) gone.push_back(address);
+        for (const auto& [address, owner] : owners_)
+            if (owner.context == context) gone.push_back(address);
     }
     for (const std::uint64_t address : gone) (void)free(address);
 }
 
 std::uint32_t DeviceMemory::context_of(CUdeviceptr address) const {
     std::lock_guard lock(mutex_);
-    const auto found = contexts_.find(address);
-    return found != contexts_.end() ? found->second : 0;
+    const auto found = owners_.find(address);
+    return found != owners_.end() ? found->second.context : 0;
 }
 
 std::optional<RangeHeap::Range> DeviceMemory::find(CUdeviceptr address) const {

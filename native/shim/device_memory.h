@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -14,6 +15,7 @@
 
 namespace weft::shim {
 
+class MemoryPool;
 class Session;
 
 class DeviceMemory {
@@ -30,8 +32,13 @@ class DeviceMemory {
     // alignment: a power of two; 0: the usual one.
     CUresult allocate(std::uint64_t size_bytes, std::uint32_t context, CUdeviceptr* address,
                       std::uint64_t alignment = 0);
+    // Memory that the pool counts (null: none). What was freed in the same stream with the same size is had again
+    // without waiting: whatever used it comes before whatever is going to.
+    CUresult allocate_in_stream(std::uint64_t size_bytes, std::uint32_t context, std::uint32_t stream,
+                                const std::shared_ptr<MemoryPool>& pool, CUdeviceptr* address);
     // CUDA_ERROR_INVALID_VALUE unless a live allocation starts there.
-    CUresult free(CUdeviceptr address);
+    CUresult free(CUdeviceptr address) { return end(address, kNoStream); }
+    CUresult free_in_stream(CUdeviceptr address, std::uint32_t stream) { return end(address, stream); }
     // Frees everything that was allocated in a context that is gone.
     void free_all_of(std::uint32_t context);
     // Number of the context that the allocation starting there was made in; 0 if none starts there.
@@ -48,9 +55,20 @@ class DeviceMemory {
     void add_module_bytes(std::int64_t bytes);
 
   private:
+    static constexpr std::uint64_t kNoStream = UINT64_MAX;
+    static constexpr std::size_t kReuseDepth = 64;  // so many of the blocks freed last are looked at
+    struct Owner {
+        std::uint32_t context = 0;
+        std::shared_ptr<MemoryPool> pool;
+    };
     struct Freed {
         std::uint64_t address, size, work;
+        std::uint64_t asked_bytes;
+        std::uint32_t context;
+        std::uint64_t stream;  // number of the stream that it was freed in, or kNoStream
     };
+    CUresult end(CUdeviceptr address, std::uint64_t stream);
+    std::optional<CUdeviceptr> reuse(std::uint64_t size_bytes, std::uint32_t context, std::uint32_t stream);
     bool reclaim();
     CUresult grow(std::uint64_t size);
     std::optional<std::uint64_t> place_extent(std::uint64_t size, std::uint64_t* tail);
@@ -67,10 +85,10 @@ class DeviceMemory {
     const std::uint64_t cap_bytes_;
     mutable std::mutex mutex_;
     RangeHeap heap_{512};
-    std::map<std::uint64_t, std::uint32_t> contexts_;  // of live allocations, by address
-    RangeHeap returned_;                               // window space of unmapped extents
-    std::uint64_t frontier_;                           // window space never used starts here
-    std::map<std::uint64_t, std::uint64_t> extents_;   // mapped: address -> size
+    std::map<std::uint64_t, Owner> owners_;           // of live allocations, by address
+    RangeHeap returned_;                              // window space of unmapped extents
+    std::uint64_t frontier_;                          // window space never used starts here
+    std::map<std::uint64_t, std::uint64_t> extents_;  // mapped: address -> size
     std::uint64_t mapped_bytes_ = 0;
     std::uint64_t module_bytes_ = 0;
     std::deque<Freed> freed_;  // by rising work

@@ -21,6 +21,7 @@ enum class HandleTag : std::uint8_t {
     stream = 0x46,
     event = 0x47,
     link = 0x48,
+    pool = 0x50,
 };
 
 template <typename T, HandleTag tag>

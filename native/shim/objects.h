@@ -14,6 +14,7 @@
 
 #include "gen/cuda_abi.h"
 #include "shim/handle_table.h"
+#include "shim/memory_pool.h"
 #include "wire/describe.h"
 
 namespace weft::shim {
@@ -30,6 +31,7 @@ struct Device {
     std::shared_ptr<Context> primary;  // made at the first retain, kept (inactive) for ever: its handle never changes
     int primary_retained = 0;
     unsigned primary_flags = 0;
+    DevicePools pools;
 };
 
 struct Stream {

@@ -8,7 +8,8 @@ int remote_attribute(CUdevice_attribute attribute, int native_value) {
             return 1;  // device and host addresses never collide
         // Kernels cannot reach memory of this process, but they can reach its shadow (unified_memory.h).
         case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
-        case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY: return 1;
+        case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+        case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: return 1;
         case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
         case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
         case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
@@ -17,8 +18,7 @@ int remote_attribute(CUdevice_attribute attribute, int native_value) {
         case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:
-        // Calls that are not forwarded (cuMemAllocAsync works; pools cannot be asked for or tuned).
-        case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+        // Calls that are not forwarded.
         case CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH:
         case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1:
         case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1:

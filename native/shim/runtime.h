@@ -12,6 +12,7 @@
 #include "shim/device_range.h"
 #include "shim/host_memory.h"
 #include "shim/inbound.h"
+#include "shim/memory_pool.h"
 #include "shim/objects.h"
 #include "shim/progress.h"
 #include "shim/recorder.h"
@@ -48,6 +49,7 @@ class Runtime : public InboundEvents {
     HandleTable<Event, HandleTag::event> events;
     HandleTable<Module, HandleTag::module> modules;
     HandleTable<Function, HandleTag::function> functions;
+    HandleTable<MemoryPool, HandleTag::pool> pools;
 
     std::uint32_t next_number() { return next_number_.fetch_add(1) + 1; }
 

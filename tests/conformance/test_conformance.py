@@ -46,6 +46,7 @@ SUITES = (
     "Occupancy",
     "Order",
     "Pointers",
+    "Pools",
     "PrimaryContexts",
     "ProcAddress",
     "Streams",
