@@ -35,6 +35,7 @@ ENTRIES_HEAD = """\
 #include "gen/shim_api.h"
 #include "gen/wire_frames.h"
 #include "shim/call_scope.h"
+#include "shim/callbacks.h"
 #include "shim/current.h"
 #include "shim/device_range.h"
 #include "shim/library.h"
@@ -128,7 +129,7 @@ def export(call: Call, i: Implementation, served: Served) -> str:
 def serve_function(call: Call, i: Implementation) -> str:
     lines = [f"CUresult serve_{i.symbol}({parameters(i, call)}) {{"]
     if not call.before_init:
-        lines.append("    if (Runtime::get() == nullptr) [[unlikely]] return Runtime::absent();")
+        lines.append("    if (Runtime::get() == nullptr || is_callback_thread()) [[unlikely]] return Runtime::absent();")
     checked = [f"{a.name} == nullptr" for a in i.arguments if a.must_not_be_null]
     if checked:
         lines.append(f"    if ({' || '.join(checked)}) [[unlikely]] return CUDA_ERROR_INVALID_VALUE;")

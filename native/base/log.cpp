@@ -13,6 +13,7 @@ namespace {
 constexpr int kUnset = -1;
 constexpr std::string_view kNames[] = {"error", "warn", "info", "debug", "trace"};
 constinit std::atomic<int> current_level{kUnset};
+constinit std::atomic<int> log_descriptor{STDERR_FILENO};
 
 bool needs_quotes(std::string_view value) {
     if (value.empty()) return true;
@@ -54,6 +55,8 @@ LogLevel log_level() {
     return static_cast<LogLevel>(level);
 }
 
+void set_log_descriptor(int descriptor) { log_descriptor.store(descriptor, std::memory_order_relaxed); }
+
 void set_log_level(LogLevel level) { current_level.store(static_cast<int>(level), std::memory_order_relaxed); }
 
 std::string format_log_line(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
@@ -75,7 +78,8 @@ void log_event(LogLevel level, std::string_view event, std::initializer_list<Log
     int saved = errno;
     std::string line = format_log_line(level, event, fields);
     line += '\n';
-    [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+    [[maybe_unused]] ssize_t written =
+        ::write(log_descriptor.load(std::memory_order_relaxed), line.data(), line.size());
     errno = saved;
 }
 

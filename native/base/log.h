@@ -16,6 +16,8 @@ enum class LogLevel : int { error, warn, info, debug, trace };
 LogLevel parse_log_level(std::string_view name);
 LogLevel log_level();
 void set_log_level(LogLevel level);
+// Where lines go from now on; default: standard error. The descriptor stays open.
+void set_log_descriptor(int descriptor);
 
 struct LogField {
     std::string_view key;

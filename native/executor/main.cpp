@@ -86,6 +86,7 @@ int run(const std::vector<std::string>& arguments) {
         return complain(options.status(), kExitUsage);
     }
     options->session.version = WEFT_VERSION;
+    options->session.captures_output = options->mode == Options::Mode::serve;
     std::unique_ptr<LeaseUsage> usage;
     if (options->usage_fd >= 0) {
         const UniqueFd page(options->usage_fd);

@@ -111,6 +111,7 @@ void ModuleLoader::describe(const ImageRef& image, LoadedModule* out) {
     const ImageSymbols symbols = scan_image(image->span());
     if (!enumerate_functions(out)) find_functions(symbols, out);
     find_globals(symbols, out);
+    out->may_print = may_print(image->span());
     out->reply.reserve = pages_of(out->reply.globals);
 }
 

@@ -29,6 +29,7 @@ struct LoadedModule {
     CUmodule module = nullptr;
     std::vector<CUfunction> functions;  // parallel to reply.functions
     std::uint64_t global_bytes = 0;
+    bool may_print = false;
 };
 
 struct LinkedImage {

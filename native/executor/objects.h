@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executor/event_pool.h"
+#include "executor/graphs.h"
 #include "executor/in_flight.h"
 #include "executor/parking.h"
 #include "gen/cuda_abi.h"
@@ -27,8 +28,9 @@ struct StreamState {
     ParkingQueue queue;
     InFlight in_flight;
     CreditCounter credit;
-    bool is_looked_at = false;  // in the session's list of streams to look at
-    bool is_dying = false;      // destroyed by the client; kept until its buffers are free
+    std::unique_ptr<GraphRun> graph_run;  // the launch under way, if it did not go to the driver at once
+    bool is_looked_at = false;            // in the session's list of streams to look at
+    bool is_dying = false;                // destroyed by the client; kept until its buffers are free
 };
 
 struct EventState {
@@ -61,6 +63,7 @@ struct ContextState {
     bool is_primary = false;
     CUresult creation = CUDA_SUCCESS;  // why there is no handle
     bool is_sticky_reported = false;
+    CUstream output_stream = nullptr;  // always empty: its synchronisation makes the driver write what kernels printed
     std::shared_ptr<EventPool> events;
     LegacyGroup group;
     std::unique_ptr<StreamState> legacy;

@@ -59,8 +59,9 @@ bool Parking::is_blocked(const ParkingQueue& queue, const FrameOrder& order, std
     if (is_blocked_by_legacy(queue, sequence)) return true;
     if (references_.empty()) return false;
     const bool records = order.kind == OrderKind::event_record;
-    return std::any_of(order.events.begin(), order.events.end(),
-                       [&](std::uint32_t event) { return is_blocked_by_event(event, records, sequence); });
+    const auto blocks = [&](std::uint32_t event) { return is_blocked_by_event(event, records, sequence); };
+    if (std::any_of(order.events.begin(), order.events.end(), blocks)) return true;
+    return order.more != nullptr && std::any_of(order.more->begin(), order.more->end(), blocks);
 }
 
 bool Parking::is_blocked_by_legacy(const ParkingQueue& queue, std::uint64_t sequence) const {
@@ -114,18 +115,22 @@ std::unique_ptr<Parcel> Parking::remove_loose(std::size_t index) {
 }
 
 void Parking::add_references(const FrameOrder& order, std::uint64_t sequence) {
-    for (const std::uint32_t event : order.events) {
+    const auto add = [&](std::uint32_t event) {
         if (event != kNoEvent) references_[event].push_back({sequence, order.kind == OrderKind::event_record});
-    }
+    };
+    std::for_each(order.events.begin(), order.events.end(), add);
+    if (order.more != nullptr) std::for_each(order.more->begin(), order.more->end(), add);
 }
 
 void Parking::remove_references(const FrameOrder& order, std::uint64_t sequence) {
-    for (const std::uint32_t event : order.events) {
+    const auto remove = [&](std::uint32_t event) {
         const auto found = references_.find(event);
-        if (event == kNoEvent || found == references_.end()) continue;
+        if (event == kNoEvent || found == references_.end()) return;
         std::erase_if(found->second, [&](const Reference& reference) { return reference.sequence == sequence; });
         if (found->second.empty()) references_.erase(found);
-    }
+    };
+    std::for_each(order.events.begin(), order.events.end(), remove);
+    if (order.more != nullptr) std::for_each(order.more->begin(), order.more->end(), remove);
 }
 
 void Parking::activate(ParkingQueue& queue) {
@@ -147,7 +152,7 @@ void Parking::deactivate(ParkingQueue& queue) {
 
 bool Parking::check_invariants() const {
     std::size_t count = loose_.frames_.size();
-    std::size_t references = 0;
+    std::size_t references = 0, allowed = 0;
     for (std::size_t i = 0; i < active_.size(); ++i) {
         const ParkingQueue& queue = *active_[i];
         if (queue.position_ != static_cast<int>(i) || queue.frames_.empty()) return false;
@@ -156,7 +161,13 @@ bool Parking::check_invariants() const {
         count += queue.frames_.size();
     }
     for (const auto& [event, list] : references_) references += list.size();
-    return count == parked_count_ && references <= 2 * parked_count_;
+    const auto allow = [&](const ParkingQueue& queue) {
+        for (const ParkingQueue::Frame& frame : queue.frames_)
+            allowed += frame.order.events.size() + (frame.order.more != nullptr ? frame.order.more->size() : 0);
+    };
+    allow(loose_);
+    for (const ParkingQueue* queue : active_) allow(*queue);
+    return count == parked_count_ && references <= allowed;
 }
 
 }  // namespace weft::executor

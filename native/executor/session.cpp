@@ -96,6 +96,15 @@ const Session::Entry* Session::entry_of(std::uint16_t opcode) {
         set(O::ModuleUnload, &S::on_module_unload, When::barrier, true);
         set(O::Link, &S::on_link, When::at_once, true);
         set(O::Launch, &S::on_launch, When::in_stream, true);
+        set(O::GraphCreate, &S::on_graph_create, When::at_once, true);
+        set(O::GraphNode, &S::on_graph_node, When::at_once, true);
+        set(O::GraphEdges, &S::on_graph_edges, When::at_once, true);
+        set(O::GraphInstantiate, &S::on_graph_instantiate, When::at_once, true);
+        set(O::GraphUpdate, &S::on_graph_update, When::graph_update, true);
+        set(O::GraphLaunch, &S::on_graph_launch, When::graph_launch, true);
+        set(O::GraphDestroy, &S::on_graph_destroy, When::barrier, true);
+        set(O::HostFunction, &S::on_host_function, When::in_stream, true);
+        set(O::HostDone, &S::on_host_done, When::at_once, false);
         set(O::StreamCreate, &S::on_stream_create, When::at_once, true);
         set(O::StreamDestroy, &S::on_stream_destroy, When::in_stream, true);
         set(O::StreamSync, &S::on_stream_sync, When::in_stream, true);
@@ -194,8 +203,8 @@ void Session::wait() {
 
 bool Session::may_receive() const {
     if (outbox_.is_congested() || helper_->size() >= kMaxJobs || backlog_bytes_ >= kMaxBacklogBytes) return false;
-    // While the client is asked for bytes, only reading on brings them.
-    return parked_bytes_ < kMaxParkedBytes || !pulls_.empty();
+    // While the client is asked for something, only reading on brings it.
+    return parked_bytes_ < kMaxParkedBytes || !pulls_.empty() || !host_calls_.empty();
 }
 
 bool Session::receive() {
@@ -312,7 +321,7 @@ void Session::refuse_unordered(const Arrival& arrival, const wire::FrameInfo& in
     });
 }
 
-FrameOrder Session::order_of(const Arrival& arrival, When when) const {
+FrameOrder Session::order_of(const Arrival& arrival, When when) {
     const auto events = [&](std::size_t first, std::size_t second) {
         const auto number = [&](std::size_t offset) {
             return offset == 0 ? kNoEvent
@@ -329,6 +338,8 @@ FrameOrder Session::order_of(const Arrival& arrival, When when) const {
         case When::look_two:
             return {OrderKind::event_look,
                     events(1 + offsetof(wire::EventElapsed, start), 1 + offsetof(wire::EventElapsed, end))};
+        case When::graph_update:
+        case When::graph_launch: return graph_order(arrival, when);
         case When::barrier:
         case When::map: return {OrderKind::barrier, {kNoEvent, kNoEvent}};
         default: return {};
@@ -416,6 +427,11 @@ Outcome Session::run(Arrival& arrival, const Entry& entry) {
     if (stream != nullptr && stream->credit.add(arrival.header.payload_bytes)) [[unlikely]]
         push_credit(*stream);
     return outcome;
+}
+
+void Session::release(StreamState& stream) {
+    // A step of a graph has ended: the launch holds the stream until its last one.
+    if (stream.graph_run == nullptr || advance_graph(stream)) parking_.release(stream.queue);
 }
 
 void Session::push_credit(StreamState& stream) {

@@ -17,6 +17,7 @@
 #include "base/bytes.h"
 #include "executor/completion.h"
 #include "executor/device_box.h"
+#include "executor/graphs.h"
 #include "executor/helper.h"
 #include "executor/host_memory.h"
 #include "executor/image_cache.h"
@@ -24,6 +25,7 @@
 #include "executor/module_loader.h"
 #include "executor/objects.h"
 #include "executor/outbox.h"
+#include "executor/output.h"
 #include "executor/waker.h"
 #include "gen/executor_dispatch.h"
 #include "gen/wire_frames.h"
@@ -39,6 +41,7 @@ struct SessionOptions {
     std::uint64_t cache_bytes = 4ull << 30;
     std::string name;
     std::string version;
+    bool captures_output = false;  // what kernels print goes to the client; this process's own stdout is taken for it
     LeaseUsage* usage =
         nullptr;  // the page of the lease; outlives the session. Null: the session has the lease for itself
 };
@@ -87,7 +90,9 @@ std::span<const std::byte> bytes_of(const T& value) {
 class Session : private CallResolver {
   public:
     static constexpr std::size_t kMaxStreams = 65536, kMaxEvents = 1u << 20, kMaxModules = 16384, kMaxContexts = 64;
-    static constexpr std::size_t kMaxSegments = 65536, kMaxUploads = 1024;
+    static constexpr std::size_t kMaxSegments = 65536, kMaxUploads = 1024, kMaxGraphs = 65536;
+    static constexpr std::uint32_t kMaxGraphNodes = 1u << 20;  // of all graphs
+    static constexpr std::size_t kMaxGraphBytes = 1u << 30;
     static constexpr std::uint64_t kMaxUploadBytes = 1ull << 30;
     static constexpr std::uint32_t kMaxParkedPerStream = 4096;
     static constexpr std::size_t kMaxParkedBytes = 1u << 30, kMaxBacklogBytes = 64u << 20;
@@ -128,7 +133,9 @@ class Session : private CallResolver {
         query_event,
         look_two,
         barrier,
-        map
+        map,
+        graph_update,
+        graph_launch
     };
     struct Entry {
         Run run = nullptr;
@@ -154,6 +161,11 @@ class Session : private CallResolver {
         CUresult failure = CUDA_SUCCESS;
         bool is_asked = false;                           // PULL was sent
         std::shared_ptr<const DeviceBox> box = nullptr;  // the packed bytes of a box
+    };
+    // A function of the client that a stream waits for.
+    struct HostCall {
+        StreamState* stream;
+        bool is_asked = false;  // HOST_CALL was sent
     };
     struct CopyOut {
         wire::FrameHeader header;
@@ -190,7 +202,7 @@ class Session : private CallResolver {
     bool look_at_streams(Completion::Time now);
     bool push_logs();
     void* place(std::span<const std::byte> frame);
-    FrameOrder order_of(const Arrival& arrival, When when) const;
+    FrameOrder order_of(const Arrival& arrival, When when);
     void fail(EndReason::Kind kind, std::string text);
 
     // --- errors
@@ -231,6 +243,8 @@ class Session : private CallResolver {
     void run_memory_job(std::function<void()> work, std::function<void()> finished);
 
     // --- copies (session_copies.cpp)
+    // The work on the frame at the head of the stream's parked ones is done.
+    void release(StreamState& stream);
     Outcome on_copy_h2d(Arrival& arrival);
     Outcome on_copy_h2d_inline(Arrival& arrival);
     Outcome on_copy_h2d_segment(Arrival& arrival);
@@ -272,6 +286,37 @@ class Session : private CallResolver {
     bool complete_box(Arrival& arrival, bool is_array, DeviceBox* box);
     CUresult copy_box_in(Arrival& arrival, StreamState& stream, const DeviceBox& box, std::uint64_t offset,
                          std::span<const std::byte> bytes);
+    // --- host functions (session_host.cpp)
+    Outcome on_host_function(Arrival& arrival);
+    Outcome on_host_done(Arrival& arrival);
+    void ask_for_host_call(std::uint32_t call, CUresult status);
+
+    // --- graphs (session_graphs.cpp)
+    Outcome on_graph_create(Arrival& arrival);
+    Outcome on_graph_node(Arrival& arrival);
+    Outcome on_graph_edges(Arrival& arrival);
+    Outcome on_graph_instantiate(Arrival& arrival);
+    Outcome on_graph_update(Arrival& arrival);
+    Outcome on_graph_launch(Arrival& arrival);
+    Outcome on_graph_destroy(Arrival& arrival);
+    GraphState* find_graph(const Arrival& arrival, std::uint32_t number);
+    // What the inner frame of a node must be; says what is wrong.
+    std::string_view check_inner(const Arrival& arrival, std::span<const std::byte> inner) const;
+    bool take_graph_bytes(GraphState& graph, std::size_t bytes);
+    CUresult describe_work(ContextState& context, std::span<const std::byte> frame, GraphWork* work);
+    void resolve_nodes(GraphState& graph);
+    FrameOrder graph_order(const Arrival& arrival, When when);
+    // Goes on with the launch that the stream is in; true when all of it is with the driver.
+    bool advance_graph(StreamState& stream);
+    bool run_graph_step(StreamState& stream, GraphRun& run);
+    Outcome run_graph_node(StreamState& stream, GraphRun& run, std::uint32_t index);
+    void end_graph_launch(StreamState& stream, GraphRun& run);
+    void drop_graphs(ContextState& context);
+
+    // --- what kernels print (session_output.cpp)
+    void start_output(ContextState& context);
+    // At a synchronisation point of the context: before the reply leaves, what its kernels printed does.
+    void collect_output(ContextState& context);
 
     // --- modules (session_modules.cpp)
     Outcome on_module_load(Arrival& arrival);
@@ -343,8 +388,11 @@ class Session : private CallResolver {
     Table<StreamState> streams_;
     Table<EventState> events_;
     Table<ModuleState> modules_;
+    std::unordered_map<std::uint32_t, std::shared_ptr<GraphState>> graphs_;
+    std::size_t graph_nodes_ = 0, graph_bytes_ = 0;
     std::unordered_map<std::uint32_t, Segment> segments_;
     std::unordered_map<std::uint32_t, Pull> pulls_;
+    std::unordered_map<std::uint32_t, HostCall> host_calls_;
     std::deque<CopyOut> copies_out_;
     std::vector<StreamState*> looked_at_;
     std::vector<std::unique_ptr<StreamState>> graveyard_;  // destroyed during this turn
@@ -372,6 +420,7 @@ class Session : private CallResolver {
     ContextState* call_context_ = nullptr;  // of the generated call under way
 
     std::unique_ptr<ModuleLoader> loader_;
+    std::unique_ptr<CapturedOutput> output_;  // once a module was loaded whose kernels print
     std::shared_ptr<Waker> waker_;
     std::vector<StreamState*> to_wake_;  // somebody waits for them and no waker is in them yet
     std::mutex log_mutex_;

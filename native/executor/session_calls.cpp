@@ -4,15 +4,11 @@
 
 #include "base/bytes.h"
 #include "executor/inventory.h"
+#include "executor/launch_attributes.h"
 #include "executor/session.h"
 
 namespace weft::executor {
 
-namespace {
-
-constexpr std::uint32_t kMaxLaunchAttributes = 64;
-
-// Attributes made of numbers only: those with handles or pointers of the client's process mean nothing here.
 bool is_allowed_attribute(CUlaunchAttributeID id) {
     switch (id) {
         case CU_LAUNCH_ATTRIBUTE_IGNORE:
@@ -33,8 +29,6 @@ bool is_allowed_attribute(CUlaunchAttributeID id) {
         default: return false;
     }
 }
-
-}  // namespace
 
 Outcome Session::on_launch(Arrival& arrival) {
     const auto launch = fields_of<wire::Launch>(arrival);

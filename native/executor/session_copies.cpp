@@ -240,7 +240,7 @@ Outcome Session::on_pull_data(Arrival& arrival) {
     pull.received += bytes.size();
     if (pull.received == pull.size_bytes) {
         pulls_.erase(found);
-        parking_.release(stream.queue);
+        release(stream);
     }
     return Outcome::submitted;
 }
@@ -282,7 +282,7 @@ Outcome Session::start_copy_out(Arrival& arrival, CopyOut copy) {
             outbox_.send_transfer(copy.header.context, copy.transfer, span_at(memory, copy.size_bytes), [this, copy] {
                 finish_copy_out(copy, CUDA_SUCCESS);
                 // A client that destroys a context it still copies from has taken the stream away.
-                if (is_alive(copy.stream, copy.header.context)) parking_.release(copy.stream->queue);
+                if (is_alive(copy.stream, copy.header.context)) release(*copy.stream);
             });
             return Outcome::started;
         }
@@ -367,6 +367,7 @@ bool Session::is_alive(const StreamState* stream, std::uint32_t context_number) 
 void Session::finish_copy_out(const CopyOut& copy, CUresult status) {
     if ((copy.header.flags & wire::kFlagWaiting) == 0) return;
     completion_.tell_implied();
+    if (ContextState* context = find_context(copy.header.context)) collect_output(*context);
     answer(copy.header, status);
 }
 
@@ -380,7 +381,7 @@ bool Session::advance_copies_out() {
             continue;
         }
         any = true;
-        parking_.release(copies_out_[i].stream->queue);
+        release(*copies_out_[i].stream);
         copies_out_.erase(copies_out_.begin() + static_cast<std::ptrdiff_t>(i));
     }
     return any;

@@ -99,6 +99,7 @@ void Session::finish_load(const wire::FrameHeader& header, std::uint32_t number,
         }
         module->functions.push_back(std::move(function));
     }
+    if (loaded.may_print) start_output(*context);
     modules_.insert(number, std::move(module));
     answer(CUDA_SUCCESS);
 }

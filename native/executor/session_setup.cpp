@@ -221,6 +221,7 @@ void Session::close_context(std::shared_ptr<ContextState> context, bool reset) {
     std::erase(ending_, context);
     set_current(*context);
     drop_streams(*context);
+    drop_graphs(*context);
     events_.remove_if([&](const EventState& event) { return event.context == context.get(); });
     modules_.remove_if([&](const ModuleState& module) {
         if (module.context != context.get()) return false;
@@ -255,6 +256,7 @@ void Session::drop_streams(ContextState& context) {
     std::erase_if(to_wake_, is_of_context);
     std::erase_if(copies_out_, [&](const CopyOut& copy) { return is_of_context(copy.stream); });
     std::erase_if(pulls_, [&](const auto& pull) { return is_of_context(pull.second.stream); });
+    std::erase_if(host_calls_, [&](const auto& call) { return is_of_context(call.second.stream); });
     std::erase_if(dying_, [&](const auto& stream) { return is_of_context(stream.get()); });
     parking_.clear(context.legacy->queue);
     for (StreamState* stream : context.streams) {
@@ -276,6 +278,7 @@ void Session::release_context(ContextState& context) {
     if (context.handle == nullptr || context.legacy == nullptr) return;
     set_current(context);
     drop_streams(context);
+    drop_graphs(context);
     events_.remove_if([&](const EventState& event) { return event.context == &context; });
     context.events->close();
     host_memory_.context_ends(context.handle);
@@ -300,6 +303,7 @@ void Session::release_everything() {
     completion_.clear();
     copies_out_.clear();
     pulls_.clear();
+    host_calls_.clear();
     for (const auto& context : ending_) release_context(*context);
     ending_.clear();
     if (!is_greeted_) return;

@@ -35,6 +35,7 @@ void Session::look_at(StreamState& stream) {
 
 bool Session::look_at_streams(Completion::Time now) {
     bool any = false;
+    std::vector<StreamState*> have_room;
     for (std::size_t i = 0; i < looked_at_.size();) {
         StreamState& stream = *looked_at_[i];
         const std::uint32_t before = stream.in_flight.outstanding();
@@ -42,6 +43,8 @@ bool Session::look_at_streams(Completion::Time now) {
         if (const CUresult result = stream.in_flight.look(); result != CUDA_SUCCESS) report(stream.context, result, 0);
         any |= stream.in_flight.outstanding() != before;
         if (!stream.in_flight.is_full()) parking_.set_full(stream.queue, false);
+        if (!stream.in_flight.is_full() && stream.graph_run != nullptr && stream.graph_run->waits_for_room)
+            have_room.push_back(&stream);
         if (stream.queue.is_full() || stream.in_flight.holds_memory() ||
             (stream.is_dying && (stream.in_flight.has_markers() || !stream.queue.is_empty()))) {
             ++i;
@@ -52,6 +55,7 @@ bool Session::look_at_streams(Completion::Time now) {
         looked_at_.pop_back();
         if (stream.is_dying) std::erase_if(dying_, [&](const auto& dying) { return dying.get() == &stream; });
     }
+    for (StreamState* stream : have_room) release(*stream);
     if (any) {
         completion_.start_looking(now);
     } else if (completion_.is_idle()) {
@@ -111,6 +115,7 @@ void Session::reply_when(const Arrival& arrival, std::vector<EventRef> events, C
         const CUresult result = status != CUDA_SUCCESS ? status : waited;
         ContextState* of = find_context(context);
         if (of != nullptr && driver::is_sticky(result)) of->is_sticky_reported = true;
+        if (of != nullptr) collect_output(*of);
         answer(header, result);
     };
     if (events.empty()) {

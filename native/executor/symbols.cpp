@@ -48,6 +48,26 @@ void scan_fatbin(std::span<const std::byte> image, ImageSymbols* out) {
     }
 }
 
+namespace {
+
+bool names_printing(std::span<const std::byte> code) {
+    const std::string_view text(reinterpret_cast<const char*>(code.data()), code.size());
+    return text.find("vprintf") != text.npos || text.find("__assertfail") != text.npos;
+}
+
+}  // namespace
+
+bool may_print(std::span<const std::byte> image) {
+    if (names_printing(image)) return true;
+    fatbin::Reader reader(image);
+    while (const auto entry = reader.next()) {
+        if (entry->compression() == fatbin::Compression::none) continue;
+        const auto plain = fatbin::decompress(*entry);
+        if (!plain || names_printing(*plain)) return true;
+    }
+    return false;
+}
+
 ImageSymbols scan_image(std::span<const std::byte> image) {
     ImageSymbols symbols;
     std::uint32_t magic = 0;

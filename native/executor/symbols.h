@@ -26,6 +26,8 @@ struct ImageSymbols {
 
 // What can be found; parts that cannot be read are left out.
 ImageSymbols scan_image(std::span<const std::byte> image);
+// Whether kernels of the image may print (printf, assert). Code that cannot be read is taken to.
+bool may_print(std::span<const std::byte> image);
 void scan_ptx(std::string_view text, ImageSymbols* out);
 void scan_elf(std::span<const std::byte> image, ImageSymbols* out);
 void scan_fatbin(std::span<const std::byte> image, ImageSymbols* out);

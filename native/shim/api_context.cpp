@@ -209,6 +209,7 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
     std::uint64_t work = 0;
     const Reply reply = runtime.session().call<wire::CtxSync>(
         context->number, 0, [&](auto&, std::byte*) { work = runtime.progress().submitted(); });
+    runtime.output().write();
     if (reply.status == CUDA_SUCCESS && runtime.is_only_context()) runtime.progress().complete(work);
     if (reply.status != CUDA_SUCCESS) return settle(*context, reply.status);
     return take_error(*context);

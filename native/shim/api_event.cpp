@@ -84,10 +84,11 @@ CUresult cuEventQuery(CUevent handle) {
 CUresult cuEventSynchronize(CUevent handle) {
     Event* event;
     if (const CUresult result = find(handle, &event); result != CUDA_SUCCESS) return result;
-    if (is_known_done(*event)) return CUDA_SUCCESS;
+    if (is_known_done(*event) && !event->context->prints.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
     const std::uint32_t record = event->record.load();
     const Reply reply = Runtime::get()->session().call<wire::EventSync>(
         event->context->number, 0, [&](auto& frame, std::byte*) { frame.event = event->number; });
+    Runtime::get()->output().write();
     if (reply.status == CUDA_SUCCESS) event->done_record = record;
     return settle(*event->context, reply.status);
 }

@@ -2,19 +2,21 @@
 #include <cstring>
 
 #include "gen/shim_api.h"
+#include "shim/launch.h"
 #include "shim/library.h"
 #include "shim/occupancy.h"
 #include "shim/submit.h"
 
-namespace weft::shim::api {
+namespace weft::shim {
 namespace {
 
 int attribute_of(const Device& device, CUdevice_attribute attribute) {
     return device.info.attributes.get(static_cast<std::size_t>(attribute)).value_or(0);
 }
 
-// What the manual makes a synchronous error of a launch.
-CUresult check_shape(const Function& function, const Device& device, const CUlaunchConfig& config) {
+}  // namespace
+
+CUresult check_launch_shape(const Function& function, const Device& device, const CUlaunchConfig& config) {
     const auto exceeds = [&](unsigned value, CUdevice_attribute limit) {
         return value == 0 || value > static_cast<unsigned>(attribute_of(device, limit));
     };
@@ -33,6 +35,15 @@ CUresult check_shape(const Function& function, const Device& device, const CUlau
     const int allowed = function.max_dynamic_shared_bytes.load(std::memory_order_relaxed);
     if (config.sharedMemBytes > static_cast<unsigned>(allowed)) return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
+}
+
+}  // namespace weft::shim
+
+namespace weft::shim::api {
+namespace {
+
+int attribute_of(const Device& device, CUdevice_attribute attribute) {
+    return device.info.attributes.get(static_cast<std::size_t>(attribute)).value_or(0);
 }
 
 // The packed parameters of `extra`: the one form in which the program packs them itself.
@@ -96,7 +107,8 @@ CUresult launch(const CUlaunchConfig& config, CUfunction handle, void** kernel_p
     Stream* stream;
     if (const CUresult result = find_stream(*context, config.hStream, &stream); result != CUDA_SUCCESS) return result;
     if (stream->context != function->module->context) return CUDA_ERROR_INVALID_HANDLE;
-    if (const CUresult result = check_shape(*function, *context->device, config); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = check_launch_shape(*function, *context->device, config); result != CUDA_SUCCESS)
+        return result;
     Parameters parameters;
     if (const CUresult result = collect(*function, kernel_parameters, extra, &parameters); result != CUDA_SUCCESS)
         return result;

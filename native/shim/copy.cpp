@@ -70,8 +70,14 @@ CUresult copy_to_device(Stream& stream, CUdeviceptr destination, const void* sou
     Runtime& runtime = *Runtime::get();
     const auto* bytes = static_cast<const std::byte*>(source);
     const auto range = runtime.host_memory().find(source, size_bytes);
+    if (range && range->segment != 0) return send_in_place(stream, destination, *range, source, size_bytes, mode);
+    if (runtime.callbacks().is_outstanding()) {
+        // A host function before it in the stream may still write the source.
+        if (range && mode == CopyMode::asynchronous) return send_when_asked(stream, destination, source, size_bytes);
+        const Reply reply = submit_and_wait<wire::StreamSync>(stream, 0, [](auto&, std::byte*) {});
+        if (reply.status != CUDA_SUCCESS) return settle(*stream.context, reply.status);
+    }
     if (!range) return send_now(stream, destination, bytes, size_bytes);
-    if (range->segment != 0) return send_in_place(stream, destination, *range, source, size_bytes, mode);
     Transfers& transfers = runtime.session().transfers();
     if (!transfers.overlaps(source, size_bytes)) return send_now(stream, destination, bytes, size_bytes);
     // Work in flight may still write the source.

@@ -21,6 +21,8 @@ class InboundEvents {
     virtual void on_credit(std::uint32_t context, std::uint32_t stream, std::uint32_t frames,
                            std::uint64_t payload_bytes) = 0;
     virtual void on_pull(std::uint32_t pull) = 0;
+    virtual void on_output(std::uint32_t context, std::uint32_t kind, std::string_view text) = 0;
+    virtual void on_host_call(std::uint32_t call, CUresult status) = 0;
 };
 
 }  // namespace weft::shim

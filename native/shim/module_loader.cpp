@@ -144,6 +144,7 @@ void unload_module(Module& module) {
         }
     }
     if (!context.active) return;
+    runtime.wait_for_output(context);
     (void)runtime.session().send<wire::ModuleUnload>(context.number, 0,
                                                      [&](auto& frame, std::byte*) { frame.module = number; });
 }

@@ -50,6 +50,7 @@ struct Stream {
     std::atomic<std::uint64_t> watched_work{0};
     std::uint64_t unified_epoch = 0;  // pages of unified memory that its work waits for; under that one's lock
     std::uint64_t handle = 0;
+    std::unordered_map<int, CUstreamAttrValue> attributes;  // by id; guarded by the context's mutex
 };
 
 struct Event {
@@ -93,10 +94,11 @@ struct Context {
     std::atomic<bool> active{false};
     std::uint64_t handle = 0;
     std::uint64_t id = 0;
-    std::atomic<int> sticky{0};    // CUresult that every call returns from now on
-    std::atomic<int> deferred{0};  // CUresult of a failed asynchronous call, returned once
-    Stream legacy;                 // stream number 0
-    std::mutex mutex;              // guards the lists
+    std::atomic<int> sticky{0};       // CUresult that every call returns from now on
+    std::atomic<int> deferred{0};     // CUresult of a failed asynchronous call, returned once
+    std::atomic<bool> prints{false};  // has kernels that print: what they print comes with synchronisations
+    Stream legacy;                    // stream number 0
+    std::mutex mutex;                 // guards the lists
     std::unordered_map<std::uint32_t, std::shared_ptr<Stream>> streams;  // by number
     std::unordered_map<std::uint32_t, std::shared_ptr<Module>> modules;
 };

@@ -45,6 +45,7 @@ std::string error_text(CUresult status) {
 // cuInit
 
 CUresult Runtime::absent() {
+    if (is_callback_thread()) return CUDA_ERROR_NOT_PERMITTED;
     const int result = g_start_result.load();
     return result > 0 ? static_cast<CUresult>(result) : CUDA_ERROR_NOT_INITIALIZED;
 }
@@ -102,6 +103,7 @@ Status Runtime::connect() {
     const std::string server = settings_.server_address.empty() ? "of this machine" : settings_.server_address;
     session_ = std::make_unique<Session>(std::move(*channel), *this, g_stats, recorder_.get(), server);
     host_memory_ = std::make_unique<HostMemory>(*session_);
+    callbacks_ = std::make_unique<Callbacks>(*session_, output_);
     return session_->start();
 }
 
@@ -254,6 +256,7 @@ CUresult Runtime::open_context(const std::shared_ptr<Context>& context) {
 }
 
 void Runtime::close_context(Context& context, bool reset) {
+    wait_for_output(context);
     if (!context.active.exchange(false)) return;
     std::unordered_map<std::uint32_t, std::shared_ptr<Stream>> streams_gone;
     std::unordered_map<std::uint32_t, std::shared_ptr<Module>> modules_gone;
@@ -401,6 +404,12 @@ std::optional<DeviceRange> Runtime::find_global(CUdeviceptr address) {
     return range;
 }
 
+void Runtime::wait_for_output(Context& context) {
+    if (!context.prints.load() || !context.active.load()) return;
+    (void)session_->call<wire::CtxSync>(context.number, 0, [](auto&, std::byte*) {});
+    output_.write();
+}
+
 CUresult Runtime::wait_for_everything() {
     session_->drain();
     if (progress_.is_idle()) return CUDA_SUCCESS;
@@ -456,21 +465,48 @@ void Runtime::on_credit(std::uint32_t context, std::uint32_t number, std::uint32
     }
 }
 
-std::uint32_t Runtime::open_pull(const void* source, std::uint64_t size_bytes) {
-    return open_pull(static_cast<const std::byte*>(source), {}, Box{size_bytes, 1, 1});
+std::uint32_t Runtime::open_pull(const void* source, std::uint64_t size_bytes, bool stays) {
+    return open_pull(static_cast<const std::byte*>(source), {}, Box{size_bytes, 1, 1}, stays);
 }
 
-std::uint32_t Runtime::open_pull(const std::byte* base, const Pitches& pitches, const Box& box) {
+std::uint32_t Runtime::open_pull(const std::byte* base, const Pitches& pitches, const Box& box, bool stays) {
     const std::uint32_t number = next_number();
     std::lock_guard lock(numbers_mutex_);
-    pulls_[number] = {base, pitches, box};
-    session_->expect_inbound();
+    pulls_[number] = {base, pitches, box, stays};
+    if (!stays) session_->expect_inbound();
     return number;
+}
+
+void Runtime::close_pull(std::uint32_t pull) {
+    std::lock_guard lock(numbers_mutex_);
+    pulls_.erase(pull);
+}
+
+void Runtime::when_done(std::uint64_t work, std::function<void()> then) {
+    std::vector<Later> due;
+    {
+        std::lock_guard lock(numbers_mutex_);
+        later_.push_back({work, std::move(then)});
+        const std::uint64_t done = progress_.done();
+        for (Later& later : later_)
+            if (later.work <= done) due.push_back(std::move(later));
+        std::erase_if(later_, [done](const Later& later) { return later.work <= done; });
+    }
+    for (Later& later : due) later.then();
+    // So that the others are due when this is called the next time.
+    (void)session_->send<wire::Fence>(0, 0, [&](auto& frame, std::byte*) { frame.token = progress_.submitted(); });
 }
 
 void Runtime::on_pull(std::uint32_t pull) {
     session_->post([this, pull] { send_pull(pull); });
 }
+
+void Runtime::on_output(std::uint32_t number, std::uint32_t kind, std::string_view text) {
+    if (const auto context = context_by_number(number)) context->prints.store(true);
+    if (!text.empty()) output_.add(kind, text);
+}
+
+void Runtime::on_host_call(std::uint32_t call, CUresult status) { callbacks_->on_call(call, status); }
 
 // On the helper thread: the stream got to a page-locked copy; its source may be read now.
 void Runtime::send_pull(std::uint32_t number) {
@@ -480,7 +516,7 @@ void Runtime::send_pull(std::uint32_t number) {
         const auto found = pulls_.find(number);
         if (found == pulls_.end()) return;
         pull = found->second;
-        pulls_.erase(found);
+        if (!pull.stays) pulls_.erase(found);
     }
     const bool is_packed = pull.pitches.is_packed(pull.box);
     std::vector<std::byte> packed;

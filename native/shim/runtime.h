@@ -3,17 +3,20 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "shim/callbacks.h"
 #include "shim/device_memory.h"
 #include "shim/device_range.h"
 #include "shim/host_memory.h"
 #include "shim/inbound.h"
 #include "shim/memory_pool.h"
 #include "shim/objects.h"
+#include "shim/output.h"
 #include "shim/progress.h"
 #include "shim/recorder.h"
 #include "shim/reserved_pages.h"
@@ -31,7 +34,7 @@ class Runtime : public InboundEvents {
     static CUresult initialize();
     // Null before cuInit succeeded, and in a forked child.
     static Runtime* get() { return instance_.load(std::memory_order_acquire); }
-    // NOT_INITIALIZED, or why cuInit failed.
+    // Why a call cannot be served: NOT_INITIALIZED, why cuInit failed, or NOT_PERMITTED inside a host function.
     static CUresult absent();
 
     Session& session() { return *session_; }
@@ -41,6 +44,8 @@ class Runtime : public InboundEvents {
     // The device whose window holds the address.
     Device* device_of(CUdeviceptr address);
     HostMemory& host_memory() { return *host_memory_; }
+    Output& output() { return output_; }
+    Callbacks& callbacks() { return *callbacks_; }
     Progress& progress() { return progress_; }
     UnifiedMemory& unified() { return unified_; }
 
@@ -73,9 +78,15 @@ class Runtime : public InboundEvents {
     CUresult open_event(Context& context, unsigned flags, std::uint64_t* handle);
     void close_event(std::uint64_t handle);
     // Announces that the bytes will be sent when the executor asks for pull number N.
-    std::uint32_t open_pull(const void* source, std::uint64_t size_bytes);
+    // stays: of a graph, asked for once per launch until close_pull().
+    std::uint32_t open_pull(const void* source, std::uint64_t size_bytes, bool stays = false);
     // The bytes are those of a packed box.
-    std::uint32_t open_pull(const std::byte* base, const Pitches& pitches, const Box& box);
+    std::uint32_t open_pull(const std::byte* base, const Pitches& pitches, const Box& box, bool stays = false);
+    void close_pull(std::uint32_t pull);
+    // Runs `then` when all work up to this number is complete: soon after, when something else asks.
+    void when_done(std::uint64_t work, std::function<void()> then);
+    // Before kernels that print are taken away: waits for the context's work, so that what they print is not lost.
+    void wait_for_output(Context& context);
     // Waits until all work of all contexts sent so far is complete.
     CUresult wait_for_everything();
     // True if this is the only context there is: its synchronisation covers all work.
@@ -89,6 +100,8 @@ class Runtime : public InboundEvents {
     void on_credit(std::uint32_t context, std::uint32_t stream, std::uint32_t frames,
                    std::uint64_t payload_bytes) override;
     void on_pull(std::uint32_t pull) override;
+    void on_output(std::uint32_t context, std::uint32_t kind, std::string_view text) override;
+    void on_host_call(std::uint32_t call, CUresult status) override;
 
   private:
     Runtime() = default;
@@ -110,6 +123,11 @@ class Runtime : public InboundEvents {
         const std::byte* source = nullptr;
         Pitches pitches;
         Box box;
+        bool stays = false;
+    };
+    struct Later {
+        std::uint64_t work;
+        std::function<void()> then;
     };
     Settings settings_;
     std::unique_ptr<Recorder> recorder_;
@@ -117,8 +135,10 @@ class Runtime : public InboundEvents {
     wire::HelloReply hello_;
     std::vector<std::unique_ptr<Device>> devices_;
     std::unique_ptr<HostMemory> host_memory_;
+    std::unique_ptr<Callbacks> callbacks_;
     Progress progress_;
     UnifiedMemory unified_{*this};
+    Output output_;
     std::uint64_t window_base_ = 0;
     std::atomic<std::uint32_t> next_number_{0};
     std::atomic<int> open_contexts_{0};
@@ -128,6 +148,7 @@ class Runtime : public InboundEvents {
     std::unordered_map<std::uint32_t, std::shared_ptr<Stream>> streams_by_number_;
     std::unordered_map<std::uint32_t, std::shared_ptr<Event>> events_by_number_;
     std::unordered_map<std::uint32_t, Pull> pulls_;
+    std::vector<Later> later_;
     std::map<CUdeviceptr, DeviceRange> globals_;  // of all modules, by address
     ReservedPages reserved_;
 };

@@ -284,6 +284,16 @@ void Session::handle(const Received& received) {
         case wire::Pull::kOpcode:
             with.template operator()<wire::Pull>([&](const auto& f, auto) { events_.on_pull(f.pull); });
             break;
+        case wire::HostCall::kOpcode:
+            with.template operator()<wire::HostCall>(
+                [&](const auto& f, auto) { events_.on_host_call(f.call, static_cast<CUresult>(f.status)); });
+            break;
+        case wire::Output::kOpcode:
+            with.template operator()<wire::Output>([&](const auto& f, auto tail) {
+                const auto bytes = tail.first(std::min<std::size_t>(tail.size(), f.size_bytes));
+                events_.on_output(header.context, f.kind, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+            });
+            break;
         case wire::Log::kOpcode:
             with.template operator()<wire::Log>([&](const auto& f, auto tail) {
                 driver_log().tell(f.level == 0 ? CU_LOG_LEVEL_ERROR : CU_LOG_LEVEL_WARNING, text_of(tail));

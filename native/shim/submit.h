@@ -64,6 +64,7 @@ Reply submit_and_wait(Stream& stream, std::size_t tail_bytes, Fill&& fill) {
         work = runtime.progress().next();
         stream.last_work.store(work, std::memory_order_relaxed);
     });
+    runtime.output().write();
     // The answer to a frame of a stream comes when the stream is done up to it.
     if (reply.status == CUDA_SUCCESS && stream.done_work.load() < work) stream.done_work.store(work);
     return reply;

@@ -1,5 +1,8 @@
 #include "shim/transfers.h"
 
+#include <iterator>
+#include <utility>
+
 namespace weft::shim {
 
 std::uint32_t Transfers::open(std::span<std::byte> destination, bool in_background) {
@@ -15,6 +18,25 @@ std::uint32_t Transfers::open_box(std::byte* base, const Pitches& pitches, const
     open_.emplace(number,
                   Transfer{{base, *pitches.span(box)}, *box.bytes(), in_background, UINT64_MAX, Rows{pitches, box}});
     return number;
+}
+
+std::uint32_t Transfers::open_repeated(std::span<std::byte> destination) {
+    std::lock_guard lock(mutex_);
+    const std::uint32_t number = ++next_;
+    Transfer transfer{destination, destination.size(), true, UINT64_MAX, {}};
+    transfer.size_bytes = destination.size();
+    transfer.is_repeated = true;
+    transfer.expected = 0;
+    open_.emplace(number, transfer);
+    return number;
+}
+
+void Transfers::expect(std::uint32_t transfer) {
+    std::lock_guard lock(mutex_);
+    if (const auto found = open_.find(transfer); found != open_.end()) {
+        ++found->second.expected;
+        found->second.work = UINT64_MAX;  // until it is told
+    }
 }
 
 void Transfers::belongs_to(std::uint32_t transfer, std::uint64_t work) {
@@ -49,6 +71,13 @@ bool Transfers::landed(std::uint32_t transfer, std::uint64_t size) {
     found->second.remaining -= size < found->second.remaining ? size : found->second.remaining;
     if (found->second.remaining != 0) return false;
     const bool in_background = found->second.in_background;
+    if (found->second.is_repeated) {
+        Transfer& transfer = found->second;
+        transfer.remaining = transfer.size_bytes;
+        if (transfer.expected == 0) return false;
+        --transfer.expected;
+        return true;
+    }
     open_.erase(found);
     return in_background;
 }
@@ -72,8 +101,17 @@ void Transfers::close(std::uint32_t transfer) {
 
 std::size_t Transfers::close_up_to(std::uint64_t work) {
     std::lock_guard lock(mutex_);
-    return std::erase_if(open_,
-                         [work](const auto& entry) { return entry.second.in_background && entry.second.work <= work; });
+    std::size_t closed = 0;
+    for (auto at = open_.begin(); at != open_.end();) {
+        Transfer& transfer = at->second;
+        const bool is_over = transfer.in_background && transfer.work <= work;
+        if (is_over) {
+            closed += std::exchange(transfer.expected, 0);
+            transfer.remaining = transfer.size_bytes;
+        }
+        at = is_over && !transfer.is_repeated ? open_.erase(at) : std::next(at);
+    }
+    return closed;
 }
 
 bool Transfers::overlaps(const void* address, std::uint64_t size) const {
@@ -81,7 +119,7 @@ bool Transfers::overlaps(const void* address, std::uint64_t size) const {
     std::lock_guard lock(mutex_);
     for (const auto& [number, transfer] : open_) {
         const auto start = reinterpret_cast<std::uintptr_t>(transfer.destination.data());
-        if (begin < start + transfer.destination.size() && start < begin + size) return true;
+        if (transfer.expected != 0 && begin < start + transfer.destination.size() && start < begin + size) return true;
     }
     return false;
 }

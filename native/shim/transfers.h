@@ -19,6 +19,9 @@ class Transfers {
     std::uint32_t open(std::span<std::byte> destination, bool in_background);
     // The bytes are those of a packed box; they are spread over its rows.
     std::uint32_t open_box(std::byte* base, const Pitches& pitches, const Box& box, bool in_background);
+    // One that stays open and is filled again and again, each time after an expect().
+    std::uint32_t open_repeated(std::span<std::byte> destination);
+    void expect(std::uint32_t transfer);
     // The number of the work that it is part of; none before this.
     void belongs_to(std::uint32_t transfer, std::uint64_t work);
     // Where `size` bytes at `offset` belong; empty when there is no such transfer, they do not fit, or it is a box.
@@ -49,6 +52,9 @@ class Transfers {
         bool in_background;
         std::uint64_t work = UINT64_MAX;
         std::optional<Rows> rows;  // of a box; destination is all that it spans
+        bool is_repeated = false;
+        std::uint64_t size_bytes = 0;  // repeated: of one filling
+        std::uint32_t expected = 1;    // how often it is still going to be filled
     };
     mutable std::mutex mutex_;
     std::unordered_map<std::uint32_t, Transfer> open_;

@@ -39,7 +39,31 @@
     X(cuEventElapsedTime) X(cuEventElapsedTime_v2) X(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) X(cuOccupancyMaxPotentialBlockSize) \
     X(cuOccupancyAvailableDynamicSMemPerBlock) X(cuLogsRegisterCallback) X(cuLogsUnregisterCallback) X(cuProfilerStart) \
-    X(cuProfilerStop)
+    X(cuProfilerStop) \
+    X(cuGraphCreate) X(cuGraphDestroy) X(cuGraphClone) X(cuGraphNodeFindInClone) X(cuGraphDestroyNode) X(cuGraphGetNodes) \
+    X(cuGraphGetRootNodes) X(cuGraphGetEdges) X(cuGraphGetEdges_v2) X(cuGraphNodeGetDependencies) \
+    X(cuGraphNodeGetDependencies_v2) X(cuGraphNodeGetDependentNodes) X(cuGraphNodeGetDependentNodes_v2) \
+    X(cuGraphAddDependencies) X(cuGraphAddDependencies_v2) X(cuGraphRemoveDependencies) X(cuGraphRemoveDependencies_v2) \
+    X(cuGraphNodeGetType) X(cuGraphDebugDotPrint) X(cuGraphAddKernelNode) X(cuGraphAddKernelNode_v2) X(cuGraphAddMemcpyNode) \
+    X(cuGraphAddMemsetNode) X(cuGraphAddHostNode) X(cuGraphAddEmptyNode) X(cuGraphAddChildGraphNode) \
+    X(cuGraphAddEventRecordNode) X(cuGraphAddEventWaitNode) X(cuGraphAddMemAllocNode) X(cuGraphAddMemFreeNode) \
+    X(cuGraphAddNode) X(cuGraphAddNode_v2) X(cuGraphKernelNodeGetParams) X(cuGraphKernelNodeGetParams_v2) \
+    X(cuGraphKernelNodeSetParams) X(cuGraphKernelNodeSetParams_v2) X(cuGraphKernelNodeCopyAttributes) \
+    X(cuGraphKernelNodeGetAttribute) X(cuGraphKernelNodeSetAttribute) X(cuGraphMemcpyNodeGetParams) \
+    X(cuGraphMemcpyNodeSetParams) X(cuGraphMemsetNodeGetParams) X(cuGraphMemsetNodeSetParams) X(cuGraphHostNodeGetParams) \
+    X(cuGraphHostNodeSetParams) X(cuGraphChildGraphNodeGetGraph) X(cuGraphEventRecordNodeGetEvent) \
+    X(cuGraphEventRecordNodeSetEvent) X(cuGraphEventWaitNodeGetEvent) X(cuGraphEventWaitNodeSetEvent) \
+    X(cuGraphMemAllocNodeGetParams) X(cuGraphMemFreeNodeGetParams) X(cuGraphNodeSetParams) X(cuGraphInstantiate) \
+    X(cuGraphInstantiate_v2) X(cuGraphInstantiateWithFlags) X(cuGraphInstantiateWithParams) X(cuGraphExecDestroy) \
+    X(cuGraphExecGetFlags) X(cuGraphExecUpdate) X(cuGraphExecUpdate_v2) X(cuGraphExecKernelNodeSetParams) \
+    X(cuGraphExecKernelNodeSetParams_v2) X(cuGraphExecMemcpyNodeSetParams) X(cuGraphExecMemsetNodeSetParams) \
+    X(cuGraphExecHostNodeSetParams) X(cuGraphExecChildGraphNodeSetParams) X(cuGraphExecEventRecordNodeSetEvent) \
+    X(cuGraphExecEventWaitNodeSetEvent) X(cuGraphExecNodeSetParams) X(cuGraphNodeSetEnabled) X(cuGraphNodeGetEnabled) \
+    X(cuGraphUpload) X(cuGraphLaunch) X(cuUserObjectCreate) X(cuUserObjectRetain) X(cuUserObjectRelease) \
+    X(cuGraphRetainUserObject) X(cuGraphReleaseUserObject) X(cuStreamWriteValue64_v2) X(cuStreamWaitValue64_v2) \
+    X(cuStreamBatchMemOp_v2) X(cuStreamSetAttribute) X(cuStreamGetAttribute) X(cuStreamCopyAttributes) \
+    X(cuStreamBeginCapture_v2) X(cuStreamEndCapture) X(cuStreamGetCaptureInfo_v2) X(cuStreamGetCaptureInfo_v3) \
+    X(cuThreadExchangeStreamCaptureMode) X(cuStreamUpdateCaptureDependencies) X(cuStreamBeginCaptureToGraph)
 // clang-format on
 
 struct Api {

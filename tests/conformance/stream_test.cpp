@@ -185,6 +185,113 @@ TEST_F(HostFunctions, callbacks_are_told_the_status) {
     EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAddCallback(own, callback, &state, 1));
 }
 
+TEST_F(HostFunctions, run_one_after_the_other_in_the_order_of_the_stream) {
+    struct State {
+        std::vector<int> seen;
+    } state;
+    struct Call {
+        State* state;
+        int number;
+    };
+    std::vector<Call> calls;
+    for (int i = 0; i < 200; ++i) calls.push_back({&state, i});
+    const CUstream own = stream();
+    for (Call& call : calls) {
+        SKIP_IF_UNSUPPORTED(cu.cuLaunchHostFunc(
+            own,
+            [](void* data) {
+                auto* one = static_cast<Call*>(data);
+                one->state->seen.push_back(one->number);
+            },
+            &call));
+    }
+    ASSERT_OK(cu.cuStreamSynchronize(own));
+    ASSERT_EQ(state.seen.size(), calls.size());
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(state.seen[static_cast<size_t>(i)], i);
+}
+
+TEST_F(HostFunctions, that_wait_hold_up_their_stream_only) {
+    struct State {
+        std::atomic<bool> may_end{false};
+        std::atomic<bool> has_begun{false};
+    } state;
+    const CUstream waiting = stream(), other = stream();
+    const CUdeviceptr data = allocate(8);
+    const CUfunction set = kernel("set_value");
+    SKIP_IF_UNSUPPORTED(cu.cuLaunchHostFunc(
+        waiting,
+        [](void* of_call) {
+            auto* told = static_cast<State*>(of_call);
+            told->has_begun = true;
+            eventually([&] { return told->may_end.load(); });
+        },
+        &state));
+    ASSERT_OK(launch(set, 1, 1, waiting, data, 5u));
+    ASSERT_OK(launch(set, 1, 1, other, data + 4, 6u));
+    ASSERT_OK(cu.cuStreamSynchronize(other));
+    EXPECT_TRUE(eventually([&] { return state.has_begun.load(); }));
+    EXPECT_EQ(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(waiting));
+    std::uint32_t second = 0;
+    ASSERT_OK(cu.cuMemcpyDtoHAsync_v2(&second, data + 4, 4, other));
+    ASSERT_OK(cu.cuStreamSynchronize(other));
+    EXPECT_EQ(second, 6u);
+    state.may_end = true;
+    ASSERT_OK(cu.cuStreamSynchronize(waiting));
+    EXPECT_EQ(read<std::uint32_t>(data, 1)[0], 5u);
+}
+
+TEST_F(HostFunctions, must_not_call_the_driver) {
+    struct State {
+        CUresult set = CUDA_SUCCESS, allocate = CUDA_SUCCESS, query = CUDA_SUCCESS;
+        CUcontext context = nullptr;
+        CUevent event = nullptr;
+    } state;
+    state.context = context;
+    state.event = event();
+    const CUstream own = stream();
+    SKIP_IF_UNSUPPORTED(cu.cuLaunchHostFunc(
+        own,
+        [](void* of_call) {
+            auto* told = static_cast<State*>(of_call);
+            CUdeviceptr address = 0;
+            told->set = cu.cuCtxSetCurrent(told->context);
+            told->allocate = cu.cuMemAlloc_v2(&address, 256);
+            told->query = cu.cuEventQuery(told->event);
+        },
+        &state));
+    ASSERT_OK(cu.cuStreamSynchronize(own));
+    EXPECT_EQ(CUDA_ERROR_NOT_PERMITTED, state.allocate);
+    SOFTWARE_GPU_ONLY();
+    EXPECT_EQ(CUDA_ERROR_NOT_PERMITTED, state.set);
+    EXPECT_EQ(CUDA_ERROR_NOT_PERMITTED, state.query);
+}
+
+TEST_F(HostFunctions, events_behind_them_wait) {
+    std::atomic<bool> may_end{false};
+    const CUstream own = stream(), other = stream();
+    const CUevent done = event();
+    const CUdeviceptr data = allocate(4);
+    SKIP_IF_UNSUPPORTED(cu.cuLaunchHostFunc(
+        own, [](void* flag) { eventually([&] { return static_cast<std::atomic<bool>*>(flag)->load(); }); }, &may_end));
+    ASSERT_OK(launch(kernel("set_value"), 1, 1, own, data, 5u));
+    ASSERT_OK(cu.cuEventRecord(done, own));
+    ASSERT_OK(cu.cuStreamWaitEvent(other, done, 0));
+    ASSERT_OK(launch(kernel("increment"), 1, 1, other, data));
+    EXPECT_EQ(CUDA_ERROR_NOT_READY, cu.cuEventQuery(done));
+    may_end = true;
+    ASSERT_OK(cu.cuStreamSynchronize(other));
+    EXPECT_EQ(read<std::uint32_t>(data, 1)[0], 6u);
+}
+
+TEST_F(HostFunctions, pending_ones_are_run_before_the_context_is_synchronised) {
+    std::atomic<int> calls{0};
+    for (int i = 0; i < 8; ++i)
+        SKIP_IF_UNSUPPORTED(
+            cu.cuLaunchHostFunc(stream(), [](void* count) { ++*static_cast<std::atomic<int>*>(count); }, &calls));
+    ASSERT_OK(cu.cuCtxSynchronize());
+    EXPECT_EQ(calls.load(), 8);
+}
+
 class MemoryOperations : public ContextTest {};
 
 TEST_F(MemoryOperations, a_stream_waits_for_a_value_that_another_writes) {
@@ -200,4 +307,57 @@ TEST_F(MemoryOperations, a_stream_waits_for_a_value_that_another_writes) {
     ASSERT_OK(cu.cuStreamWriteValue32_v2(writing, flag, 7, 0));
     ASSERT_OK(cu.cuStreamSynchronize(waiting));
     EXPECT_EQ(read<std::uint32_t>(data, 1)[0], 1u);
+}
+
+TEST_F(MemoryOperations, a_write_is_ordered_in_its_stream) {
+    SKIP_WITHOUT(cuStreamWriteValue32_v2);
+    const CUdeviceptr words = allocate(8);
+    ASSERT_OK(cu.cuMemsetD32_v2(words, 0, 2));
+    SKIP_IF_UNSUPPORTED(cu.cuStreamWriteValue32_v2(nullptr, words + 4, 7, CU_STREAM_WRITE_VALUE_DEFAULT));
+    const auto found = read<std::uint32_t>(words, 2);
+    EXPECT_EQ(found[0], 0u);
+    EXPECT_EQ(found[1], 7u);
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWriteValue32_v2(nullptr, words + 2, 7, 0));
+}
+
+TEST_F(MemoryOperations, wide_values_work_too) {
+    SKIP_WITHOUT(cuStreamWaitValue64_v2);
+    SKIP_WITHOUT(cuStreamWriteValue64_v2);
+    const CUdeviceptr word = allocate(8);
+    ASSERT_OK(cu.cuMemsetD8_v2(word, 0, 8));
+    ASSERT_OK(cu.cuCtxSynchronize());
+    const CUstream waiting = stream();
+    SKIP_IF_UNSUPPORTED(cu.cuStreamWaitValue64_v2(waiting, word, 1ull << 40, CU_STREAM_WAIT_VALUE_EQ));
+    EXPECT_EQ(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(waiting));
+    ASSERT_OK(cu.cuStreamWriteValue64_v2(stream(), word, 1ull << 40, 0));
+    ASSERT_OK(cu.cuStreamSynchronize(waiting));
+    EXPECT_EQ(read<std::uint64_t>(word, 1)[0], 1ull << 40);
+}
+
+TEST_F(MemoryOperations, a_batch_is_done_in_order) {
+    SKIP_WITHOUT(cuStreamBatchMemOp_v2);
+    const CUdeviceptr words = allocate(8);
+    ASSERT_OK(cu.cuMemsetD32_v2(words, 0, 2));
+    CUstreamBatchMemOpParams operations[3] = {};
+    operations[0].writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, words, {1}, 0, 0};
+    operations[1].waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_32, words, {1}, CU_STREAM_WAIT_VALUE_EQ, 0};
+    operations[2].writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, words + 4, {2}, 0, 0};
+    SKIP_IF_UNSUPPORTED(cu.cuStreamBatchMemOp_v2(nullptr, 3, operations, 0));
+    const auto found = read<std::uint32_t>(words, 2);
+    EXPECT_EQ(found[0], 1u);
+    EXPECT_EQ(found[1], 2u);
+    operations[1].waitValue.address = words + 1;
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBatchMemOp_v2(nullptr, 3, operations, 0));
+}
+
+TEST_F(Streams, attributes_can_be_set_and_copied) {
+    SKIP_WITHOUT(cuStreamSetAttribute);
+    const CUstream one = stream(), other = stream();
+    CUstreamAttrValue value{};
+    value.syncPolicy = CU_SYNC_POLICY_YIELD;
+    SKIP_IF_UNSUPPORTED(cu.cuStreamSetAttribute(one, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+    ASSERT_OK(cu.cuStreamCopyAttributes(other, one));
+    value = {};
+    ASSERT_OK(cu.cuStreamGetAttribute(other, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+    EXPECT_EQ(value.syncPolicy, CU_SYNC_POLICY_YIELD);
 }

@@ -140,6 +140,7 @@ WEFT_API CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
 }
 
 WEFT_API CUresult cuCtxSynchronize_v2(CUcontext handle) {
+    const OutputPoint point;
     Ref<Context> context;
     WEFT_TRY(named(handle, &context));
     WEFT_TRY(context->status());

@@ -73,6 +73,7 @@ CUresult submit(CUstream handle, Side to, Side from, Box box, Way way) {
     const std::uint64_t sequence = scheduler.enqueue(*stream, std::move(copy), run_inline);
     if (!wait) return CUDA_SUCCESS;
     scheduler.wait(*stream, sequence);
+    stream->context().output.flush();
     return stream->context().status();
 }
 
@@ -126,6 +127,29 @@ CUresult copy_3d(const CUDA_MEMCPY3D* copy, CUstream stream, Way way) {
 }
 
 }  // namespace
+
+namespace weft::swdriver {
+
+CUresult make_copy(const CUDA_MEMCPY3D& described, std::unique_ptr<CopyOperation>* copy) {
+    if (described.srcLOD != 0 || described.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+    const Box box{.width = described.WidthInBytes, .height = described.Height, .depth = described.Depth};
+    Side to, from;
+    WEFT_TRY(described_side(described.dstMemoryType, described.dstHost, described.dstDevice, &to));
+    WEFT_TRY(described_side(described.srcMemoryType, described.srcHost, described.srcDevice, &from));
+    WEFT_TRY(place(&to, described.dstXInBytes, described.dstY, described.dstZ, described.dstPitch, described.dstHeight,
+                   box));
+    WEFT_TRY(place(&from, described.srcXInBytes, described.srcY, described.srcZ, described.srcPitch,
+                   described.srcHeight, box));
+    if (box.empty() || to.address == 0 || from.address == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!covers(to, box, true) || !covers(from, box, false)) return CUDA_ERROR_INVALID_VALUE;
+    *copy = std::make_unique<CopyOperation>();
+    (*copy)->to = to;
+    (*copy)->from = from;
+    (*copy)->box = box;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace weft::swdriver
 
 WEFT_API CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t size) {
     return submit_1d(nullptr, device_side(to), host_side(from), size, Way::wait);

@@ -72,6 +72,7 @@ WEFT_API CUresult cuEventQuery(CUevent handle) {
 }
 
 WEFT_API CUresult cuEventSynchronize(CUevent handle) {
+    const OutputPoint point;
     WEFT_TRY(check_ready());
     const Ref<Event> event = find<Event>(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;

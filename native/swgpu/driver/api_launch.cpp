@@ -55,28 +55,6 @@ CUresult read_attributes(const CUlaunchConfig& config, Attributes* read) {
     return CUDA_SUCCESS;
 }
 
-CUresult check_dimensions(const CUlaunchConfig& config, const Function& function, const FunctionSettings& settings) {
-    const auto zero = [](unsigned x, unsigned y, unsigned z) { return x == 0 || y == 0 || z == 0; };
-    if (zero(config.gridDimX, config.gridDimY, config.gridDimZ) ||
-        zero(config.blockDimX, config.blockDimY, config.blockDimZ)) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (config.gridDimX > kMaxGridX || config.gridDimY > kMaxGridY || config.gridDimZ > kMaxGridZ)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (config.blockDimX > kMaxBlockX || config.blockDimY > kMaxBlockY || config.blockDimZ > kMaxBlockZ)
-        return CUDA_ERROR_INVALID_VALUE;
-    const unsigned threads = config.blockDimX * config.blockDimY * config.blockDimZ;
-    if (threads > static_cast<unsigned>(max_threads(function.info))) return CUDA_ERROR_INVALID_VALUE;
-    const auto& required = function.info.required_block;
-    if (required[0] != 0 && (config.blockDimX != required[0] || config.blockDimY != std::max(1u, required[1]) ||
-                             config.blockDimZ != std::max(1u, required[2]))) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (config.sharedMemBytes > static_cast<unsigned>(max_dynamic_shared(function.info, settings)))
-        return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
-}
-
 CUresult check_cooperative(const CUlaunchConfig& config, const Function& function, const FunctionSettings& settings,
                            const Device& device) {
     int processors = 0;
@@ -170,6 +148,32 @@ CUresult launch(const CUlaunchConfig& config, CUfunction handle, Attributes attr
 }
 
 }  // namespace
+
+namespace weft::swdriver {
+
+CUresult check_dimensions(const CUlaunchConfig& config, const Function& function, const FunctionSettings& settings) {
+    const auto zero = [](unsigned x, unsigned y, unsigned z) { return x == 0 || y == 0 || z == 0; };
+    if (zero(config.gridDimX, config.gridDimY, config.gridDimZ) ||
+        zero(config.blockDimX, config.blockDimY, config.blockDimZ)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (config.gridDimX > kMaxGridX || config.gridDimY > kMaxGridY || config.gridDimZ > kMaxGridZ)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (config.blockDimX > kMaxBlockX || config.blockDimY > kMaxBlockY || config.blockDimZ > kMaxBlockZ)
+        return CUDA_ERROR_INVALID_VALUE;
+    const unsigned threads = config.blockDimX * config.blockDimY * config.blockDimZ;
+    if (threads > static_cast<unsigned>(max_threads(function.info))) return CUDA_ERROR_INVALID_VALUE;
+    const auto& required = function.info.required_block;
+    if (required[0] != 0 && (config.blockDimX != required[0] || config.blockDimY != std::max(1u, required[1]) ||
+                             config.blockDimZ != std::max(1u, required[2]))) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (config.sharedMemBytes > static_cast<unsigned>(max_dynamic_shared(function.info, settings)))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace weft::swdriver
 
 WEFT_API CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                                  unsigned int block_x, unsigned int block_y, unsigned int block_z,

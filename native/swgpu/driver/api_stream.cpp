@@ -28,57 +28,6 @@ CUresult need_stream(CUstream handle, const void* out, Ref<Stream>* stream) {
     return resolve_stream(entry, handle, stream);
 }
 
-// Writes a word of device memory when the stream gets there.
-struct WriteValueOperation final : WorkOperation {
-    CUresult run() override {
-        const std::uint64_t size = wide ? 8 : 4;
-        if (!driver().space.accessible(address, size, true)) return CUDA_ERROR_ILLEGAL_ADDRESS;
-        if (wide) {
-            __atomic_store_n(reinterpret_cast<std::uint64_t*>(address), value, __ATOMIC_RELEASE);
-        } else {
-            __atomic_store_n(reinterpret_cast<std::uint32_t*>(address), static_cast<std::uint32_t>(value),
-                             __ATOMIC_RELEASE);
-        }
-        return CUDA_SUCCESS;
-    }
-    std::uint64_t address = 0, value = 0;
-    bool wide = false;
-};
-
-CUresult write_value(CUstream handle, CUdeviceptr address, std::uint64_t value, unsigned flags, bool wide) {
-    WEFT_ENTER(entry);
-    Ref<Stream> stream;
-    WEFT_TRY(resolve_stream(entry, handle, &stream));
-    const std::uint64_t size = wide ? 8 : 4;
-    if ((flags & ~1u) != 0 || address % size != 0 || !driver().space.accessible(address, size, true))
-        return CUDA_ERROR_INVALID_VALUE;
-    auto operation = std::make_unique<WriteValueOperation>();
-    operation->address = address;
-    operation->value = value;
-    operation->wide = wide;
-    driver().scheduler.enqueue(*stream, std::move(operation), true);
-    return CUDA_SUCCESS;
-}
-
-CUresult wait_value(CUstream handle, CUdeviceptr address, std::uint64_t value, unsigned flags, bool wide) {
-    WEFT_ENTER(entry);
-    Ref<Stream> stream;
-    WEFT_TRY(resolve_stream(entry, handle, &stream));
-    const std::uint64_t size = wide ? 8 : 4;
-    const unsigned condition = flags & ~static_cast<unsigned>(CU_STREAM_WAIT_VALUE_FLUSH);
-    if (condition > CU_STREAM_WAIT_VALUE_NOR || address % size != 0 ||
-        !driver().space.accessible(address, size, false)) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    auto operation = std::make_unique<WaitValueOperation>();
-    operation->address = address;
-    operation->value = value;
-    operation->flags = condition;
-    operation->wide = wide;
-    driver().scheduler.enqueue(*stream, std::move(operation));
-    return CUDA_SUCCESS;
-}
-
 }  // namespace
 
 WEFT_API CUresult cuStreamCreate(CUstream* out, unsigned int flags) { return create(out, flags, 0); }
@@ -97,6 +46,7 @@ WEFT_API CUresult cuStreamDestroy_v2(CUstream handle) {
 }
 
 WEFT_API CUresult cuStreamSynchronize(CUstream handle) {
+    const OutputPoint point;
     WEFT_ENTER(entry);
     Ref<Stream> stream;
     WEFT_TRY(resolve_stream(entry, handle, &stream));
@@ -221,29 +171,4 @@ WEFT_API CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback
     operation->runs_after_error = true;
     driver().scheduler.enqueue(*stream, std::move(operation));
     return CUDA_SUCCESS;
-}
-
-WEFT_API CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
-    return write_value(stream, address, value, flags, false);
-}
-WEFT_API CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
-    return write_value(stream, address, value, flags, true);
-}
-WEFT_API CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
-    return wait_value(stream, address, value, flags, false);
-}
-WEFT_API CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
-    return wait_value(stream, address, value, flags, true);
-}
-WEFT_API CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
-    return write_value(stream, address, value, flags, false);
-}
-WEFT_API CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
-    return write_value(stream, address, value, flags, true);
-}
-WEFT_API CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
-    return wait_value(stream, address, value, flags, false);
-}
-WEFT_API CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
-    return wait_value(stream, address, value, flags, true);
 }

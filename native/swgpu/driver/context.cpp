@@ -106,6 +106,7 @@ bool Context::set_limit(CUlimit limit, std::size_t value) {
     std::lock_guard lock(mutex_);
     if (limit == CU_LIMIT_STACK_SIZE) value = std::clamp<std::size_t>((value + 15) & ~std::size_t{15}, 256, 512 << 10);
     limits_[static_cast<std::size_t>(limit)] = value;
+    if (limit == CU_LIMIT_PRINTF_FIFO_SIZE) output.set_limit(value);
     return true;
 }
 

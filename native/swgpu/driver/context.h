@@ -12,6 +12,7 @@
 
 #include "gen/cuda_abi.h"
 #include "swgpu/driver/object.h"
+#include "swgpu/driver/output.h"
 #include "swgpu/driver/stream.h"
 
 namespace weft::swdriver {
@@ -44,6 +45,8 @@ class Context final : public Object {
     bool set_limit(CUlimit limit, std::size_t value);
     std::atomic<int> cache_config{0};
     std::atomic<int> shared_config{1};
+
+    DeviceOutput output;  // of its kernels
 
     // Streams with unfinished operations; under the scheduler's lock.
     std::vector<Stream*> busy;

@@ -34,6 +34,10 @@ struct CopyOperation final : WorkOperation {
     std::vector<unsigned char> staged;  // bytes taken at the call; `from` points into it
 };
 
+// The copy as an operation; INVALID_VALUE, or NOT_SUPPORTED for arrays. What it touches of the host is not looked at
+// before it runs.
+CUresult make_copy(const CUDA_MEMCPY3D& described, std::unique_ptr<CopyOperation>* copy);
+
 struct FillOperation final : WorkOperation {
     CUresult run() override;
     Side to;

@@ -62,7 +62,16 @@ CUresult initialize(unsigned flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult check_ready() { return driver_if_ready() != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED; }
+namespace {
+thread_local bool calls_are_forbidden = false;
+}
+
+void forbid_calls_on_this_thread() { calls_are_forbidden = true; }
+
+CUresult check_ready() {
+    if (calls_are_forbidden) return CUDA_ERROR_NOT_PERMITTED;
+    return driver_if_ready() != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
 
 Entry enter() {
     Entry entry;
@@ -94,6 +103,7 @@ Device* find_device(CUdevice device) {
 void synchronize(Context& context) {
     Scheduler& scheduler = driver().scheduler;
     for (const Ref<Stream>& stream : scheduler.busy_streams(context)) scheduler.wait_idle(*stream);
+    context.output.flush();
 }
 
 void destroy_context(Context& context) {

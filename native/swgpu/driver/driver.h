@@ -63,6 +63,8 @@ struct Entry {
     Device& device() const { return *driver().devices[static_cast<std::size_t>(context->device())]; }
 };
 CUresult check_ready();
+// On the thread that runs host functions, which must not call the driver.
+void forbid_calls_on_this_thread();
 Entry enter();
 
 // The stream that a handle means for the calling thread in the current context.

@@ -1,7 +1,5 @@
 #include "swgpu/driver/launch.h"
 
-#include <unistd.h>
-
 #include "swgpu/driver/api.h"
 #include "swgpu/driver/log.h"
 
@@ -9,38 +7,18 @@ namespace weft::swdriver {
 
 const bool kImmediate = false;
 
-namespace {
-
-// The kernel's printf goes to standard output, as on a device.
-class StandardOutput final : public engine::OutputSink {
-  public:
-    void write(std::string_view text) override {
-        while (!text.empty()) {
-            const ssize_t wrote = ::write(STDOUT_FILENO, text.data(), text.size());
-            if (wrote <= 0) return;
-            text.remove_prefix(static_cast<std::size_t>(wrote));
-        }
-    }
-};
-
-StandardOutput& standard_output() {
-    static StandardOutput& output = *new StandardOutput;
-    return output;
-}
-
-}  // namespace
-
 CUresult start_launch(const LaunchRequest& request) {
     auto kernel = request.function.kernel();
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     Context& context = request.stream.context();
+    context.output.flush();
     engine::LaunchConfig config;
     config.grid = {request.config.gridDimX, request.config.gridDimY, request.config.gridDimZ};
     config.block = {request.config.blockDimX, request.config.blockDimY, request.config.blockDimZ};
     config.dynamic_shared_bytes = request.config.sharedMemBytes;
     config.parameters = request.parameters;
     config.memory = &driver().space;
-    config.output = &standard_output();
+    config.output = &context.output;
     std::size_t stack_bytes = 0;
     if (context.get_limit(CU_LIMIT_STACK_SIZE, &stack_bytes))
         config.stack_bytes = static_cast<std::uint32_t>(stack_bytes);

@@ -19,6 +19,9 @@ struct LaunchRequest {
     std::uint64_t grid_id = 0;
 };
 
+// What the manual makes a synchronous error of a launch.
+CUresult check_dimensions(const CUlaunchConfig& config, const Function& function, const FunctionSettings& settings);
+
 CUresult start_launch(const LaunchRequest& request);
 
 }  // namespace weft::swdriver

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "swgpu/driver/context.h"
+#include "swgpu/driver/driver.h"
 #include "swgpu/driver/faults.h"
 #include "swgpu/driver/scheduler.h"
 #include "swgpu/driver/scheduler_guard.h"
@@ -216,6 +217,7 @@ void Scheduler::sleep_kernel(Guard& guard) {
 }
 
 void Scheduler::call_hosts() {
+    forbid_calls_on_this_thread();
     Guard guard(*this);
     while (true) {
         if (hosts_.empty()) {
@@ -227,6 +229,7 @@ void Scheduler::call_hosts() {
         hosts_.pop_front();
         Ref<Stream> stream = operation.stream;
         guard.unlock();
+        stream->context().output.flush();
         const CUresult status = stream->context().status();
         if (operation.callback != nullptr) {
             operation.callback(operation.stream_handle, status, operation.data);

@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "gen/cuda_abi.h"
@@ -103,6 +105,10 @@ class Stream final : public Object {
     int priority() const { return priority_; }
     std::uint64_t id() const { return id_; }
     bool idle() const { return completed.load(std::memory_order_acquire) == enqueued.load(std::memory_order_acquire); }
+
+    // Hints that programs set and ask for.
+    std::mutex attributes_mutex;
+    std::map<int, CUstreamAttrValue> attributes;
 
     // The scheduler's part.
     std::atomic<std::uint64_t> enqueued{0};

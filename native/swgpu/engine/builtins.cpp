@@ -168,10 +168,10 @@ void report_assert(Context& context, uint32_t lane, const BuiltinArguments& argu
     uint32_t thread = context.warp->index * kWarpLanes + lane;
     const Dim3& id = context.block->id;
     char where[160];
-    std::snprintf(where, sizeof where, ":%u: block: [%u,%u,%u], thread: [%u,%u,%u] ",
-                  static_cast<uint32_t>(arguments[2]), id.x, id.y, id.z, launch.tid[0][thread], launch.tid[1][thread],
-                  launch.tid[2][thread]);
-    sink->write(file + where + function + ": assertion `" + message + "` failed.\n");
+    std::snprintf(where, sizeof where, ": block: [%u,%u,%u], thread: [%u,%u,%u] ", id.x, id.y, id.z,
+                  launch.tid[0][thread], launch.tid[1][thread], launch.tid[2][thread]);
+    sink->write_error(file + ":" + std::to_string(static_cast<uint32_t>(arguments[2])) + ": " + function + where +
+                      "Assertion `" + message + "` failed.\n");
 }
 
 }  // namespace weft::engine

@@ -244,6 +244,7 @@ const Op* run_call(Context& context, const Op* op, uint32_t mask) {
         }
         if (call.kind == Callee::assertfail) {
             report_assert(context, lane, arguments);
+            if ((left & (left - 1)) != 0) continue;  // every thread tells of its own
             return raise_fault(context, op, FaultKind::assert_failed, AddressSpace::global, lane, 0, 0, false);
         }
         int32_t result = print_formatted(context, lane, arguments[0], arguments[1]);

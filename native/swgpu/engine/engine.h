@@ -109,6 +109,8 @@ class OutputSink {
   public:
     virtual ~OutputSink() = default;
     virtual void write(std::string_view text) = 0;
+    // The text of an assertion, which belongs to standard error.
+    virtual void write_error(std::string_view text) { write(text); }
 };
 
 // ---- launch

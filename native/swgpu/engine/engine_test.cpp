@@ -191,7 +191,7 @@ END: ret; })";
     Outcome outcome = run_kernel(memory, ptx_text(text), "k", {{1}, {2}}, {});
     EXPECT_EQ(outcome.error, "");
     EXPECT_EQ(outcome.output,
-              "0:ab 1.50\n1:ab 1.50\nab:7: block: [0,0,0], thread: [1,0,0] ab: assertion `ab` failed.\n");
+              "0:ab 1.50\n1:ab 1.50\nab:7: ab: block: [0,0,0], thread: [1,0,0] Assertion `ab` failed.\n");
     EXPECT_EQ(outcome.fault.kind, FaultKind::assert_failed);
     EXPECT_EQ(outcome.fault.thread.x, 1u);
 }
