@@ -67,16 +67,6 @@ cudaError_t check_symbol_kind(cudaMemcpyKind kind, cudaMemcpyKind natural) {
 namespace api {
 namespace {
 
-CUmemorytype source_type(cudaMemcpyKind kind) {
-    if (kind == cudaMemcpyDefault) return CU_MEMORYTYPE_UNIFIED;
-    return kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-}
-
-CUmemorytype target_type(cudaMemcpyKind kind) {
-    if (kind == cudaMemcpyDefault) return CU_MEMORYTYPE_UNIFIED;
-    return kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-}
-
 struct Rows {
     std::size_t target_pitch, source_pitch, width, height;
 };

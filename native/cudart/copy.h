@@ -14,6 +14,9 @@ cudaError_t copy_async(void* to, const void* from, std::size_t count, cudaMemcpy
 cudaError_t symbol_range(const void* symbol, std::size_t offset, std::size_t count, CUdeviceptr* address);
 cudaError_t check_symbol_kind(cudaMemcpyKind kind, cudaMemcpyKind natural);
 
+// Where the kind says that each side lies.
+CUmemorytype source_type(cudaMemcpyKind kind);
+CUmemorytype target_type(cudaMemcpyKind kind);
 // The driver's form of a copy between arrays and pitched memory.
 cudaError_t to_driver_copy(const cudaMemcpy3DParms& copy, CUDA_MEMCPY3D* out);
 cudaError_t from_driver_copy(const CUDA_MEMCPY3D& copy, cudaMemcpy3DParms* out);

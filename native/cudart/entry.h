@@ -30,6 +30,8 @@ inline cudaError_t finish(cudaError_t error) {
 // The codes of the driver have the same numbers in the runtime.
 inline cudaError_t to_error(CUresult result) { return static_cast<cudaError_t>(result); }
 inline cudaError_t finish(CUresult result) { return finish(to_error(result)); }
+// One line on stderr, up to the end of `why`'s first.
+void log_failure(const char* what, const char* why);
 // One line the first time per name.
 cudaError_t unsupported(const char* name);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstring>
 
 #include "cudart/entry.h"
 #include "cudart/state.h"
@@ -36,6 +37,14 @@ bool note_first(const char* name) {
 cudaError_t remember(cudaError_t error) {
     t_state.last_error = error;
     return error;
+}
+
+void log_failure(const char* what, const char* why) {
+    char line[640];
+    const int length =
+        std::snprintf(line, sizeof line, "weft: %s: %.*s\n", what, static_cast<int>(std::strcspn(why, "\n")), why);
+    if (length > 0)
+        (void)!write(STDERR_FILENO, line, std::min<std::size_t>(static_cast<std::size_t>(length), sizeof line - 1));
 }
 
 cudaError_t unsupported(const char* name) {

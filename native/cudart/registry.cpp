@@ -14,6 +14,7 @@ struct Registry {
     std::mutex mutex;
     PointerMap<Kernel> kernels;
     PointerMap<Variable> variables;
+    PointerMap<const void> host_functions;  // by CUfunction
 };
 
 Registry& registry() {
@@ -58,7 +59,7 @@ void remove_binary(FatBinary* binary) {
 }
 
 void add_kernel(FatBinary* binary, const void* host_function, const char* name) {
-    auto* kernel = new Kernel{binary, name, {}, {}};
+    auto* kernel = new Kernel{binary, name, host_function, {}, {}};
     std::lock_guard lock(registry().mutex);
     registry().kernels.insert(host_function, kernel);
     registry().kernels.insert(kernel, kernel);
@@ -76,6 +77,7 @@ void add_variable(FatBinary* binary, const void* host_variable, Variable&& varia
 }
 
 Kernel* find_kernel(const void* key) { return registry().kernels.find(key); }
+const void* find_host_function(CUfunction function) { return registry().host_functions.find(function); }
 Variable* find_variable(const void* key) { return registry().variables.find(key); }
 
 cudaError_t load_binary(FatBinary& binary, CUlibrary* library) {
@@ -84,9 +86,8 @@ cudaError_t load_binary(FatBinary& binary, CUlibrary* library) {
     *library = binary.library;
     const std::uint32_t epoch = g_epoch.load(std::memory_order_acquire);
     if (binary.managed_epoch == epoch) return cudaSuccess;
-    WEFT_TRY(fill_managed(binary));
     binary.managed_epoch = epoch;
-    return cudaSuccess;
+    return fill_managed(binary);
 }
 
 cudaError_t kernel_handle(Kernel& kernel, CUkernel* handle) {
@@ -112,6 +113,10 @@ cudaError_t kernel_function(Kernel& kernel, CUfunction* function) {
     CUkernel handle;
     WEFT_TRY(kernel_handle(kernel, &handle));
     WEFT_TRY(driver().cuKernelGetFunction(function, handle));
+    {
+        std::lock_guard lock(registry().mutex);
+        registry().host_functions.insert(*function, kernel.host_function);
+    }
     if (cached) {
         kernel.slots[device].function.store(*function, std::memory_order_relaxed);
         kernel.slots[device].epoch.store(epoch, std::memory_order_release);

@@ -26,6 +26,7 @@ struct FatBinary {
 struct Kernel {
     FatBinary* binary;
     const char* name;
+    const void* host_function;
     std::atomic<CUkernel> handle{nullptr};
     // Per device, its function in the primary context, valid during the epoch.
     struct Slot {
@@ -52,6 +53,9 @@ void add_variable(FatBinary* binary, const void* host_variable, Variable&& varia
 // unknown.
 Kernel* find_kernel(const void* key);
 Variable* find_variable(const void* key);
+
+// The host function that a driver's function was found for; null if it is none of the program's.
+const void* find_host_function(CUfunction function);
 
 // With a current context. The function of the kernel in it.
 cudaError_t kernel_function(Kernel& kernel, CUfunction* function);

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sysconfig
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,16 +18,78 @@ from tests.integration.conftest import run_weft
 from weft.base.native import native_dir
 
 Environment = dict[str, str]
-Build = Callable[[str, str], Path]
 
 SOURCES = Path(__file__).parent / "programs" / "cuda"
-TOOLKIT = Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13"
+WHEELS = Path(sysconfig.get_path("purelib")) / "nvidia"
 TARGET = ("-gencode", "arch=compute_75,code=compute_75", "-std=c++17")
-# Programs, with what the compiler is told beside the usual.
-PROGRAMS: dict[str, tuple[str, ...]] = {"kernels": (), "runtime": ()}
 LINKED = ("shared", "static")
 
+
+@dataclass(frozen=True)
+class Program:
+    """Files and what the compiler is told beside the usual. says: what it prints before its last line."""
+
+    sources: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    says: str = ""
+
+
+PROGRAMS = {
+    "boxes": Program(("boxes.cu",)),
+    "callbacks": Program(("callbacks.cu",)),
+    "kernels": Program(("kernels.cu",)),
+    "prints": Program(("prints.cu",), says="thread 3 of block 0 says 42 and 1.50\n"),
+    "runtime": Program(("runtime.cu",)),
+    "separate": Program(("separate_main.cu", "separate_part.cu"), ("-rdc=true",)),
+    "thread_streams": Program(("thread_streams.cu",), ("--default-stream", "per-thread")),
+    "two_devices": Program(("two_devices.cu",)),
+}
+ON_ONE_DEVICE = [name for name in PROGRAMS if name != "two_devices"]
+
 pytestmark = [pytest.mark.usefixtures("native_parts"), pytest.mark.timeout(120)]
+
+
+class Toolkit:
+    """A compiler with the headers and static library of one major, which builds each program once."""
+
+    def __init__(self, major: str, folder: Path) -> None:
+        self.folder = folder
+        self.major = major
+        self.nvcc = folder / "bin" / "nvcc"
+        newest = WHEELS / "cu13"
+        runtime = newest if major == "13" else WHEELS / "cuda_runtime"
+        if not (newest / "bin" / "nvcc").exists() or not (runtime / "lib").exists():
+            pytest.skip("the CUDA compiler's wheels are not installed (requirements/test.txt)")
+        # nvcc looks for everything beside itself, so each major has a tree of its own with the same compiler.
+        shutil.copytree(newest / "bin", folder / "bin")
+        (folder / "nvvm").symlink_to(newest / "nvvm")
+        (folder / "include").mkdir()
+        for header in (runtime / "include").iterdir():
+            (folder / "include" / header.name).symlink_to(header)
+        if major != "13":
+            for name in ("crt", "fatbinary_section.h"):  # the compiler's own
+                (folder / "include" / name).symlink_to(newest / "include" / name)
+        (folder / "lib").mkdir()
+        for name in ("libcudart_static.a", "libcudadevrt.a"):
+            (folder / "lib" / name).symlink_to(runtime / "lib" / name)
+        (folder / "lib" / "libcudart.so").symlink_to(native_dir().absolute() / "client" / f"libcudart.so.{major}")
+
+    def build(self, name: str, linked: str) -> Path:
+        program = self.folder / f"{name}-{linked}"
+        if not program.exists():
+            about = PROGRAMS[name]
+            objects = [str(self.compile(source, about.options)) for source in about.sources]
+            run_tool(str(self.nvcc), *TARGET, *about.options, *objects, "-o", str(program), "-cudart", linked)
+        return program
+
+    def compile(self, source: str, options: tuple[str, ...]) -> Path:
+        compiled = self.folder / f"{source}.o"
+        if not compiled.exists():
+            run_tool(str(self.nvcc), *TARGET, *options, "-c", str(SOURCES / source), "-o", str(compiled))
+        return compiled
+
+
+Build = Callable[[str, str], Path]
 
 
 def run_tool(*command: str) -> None:
@@ -34,31 +98,39 @@ def run_tool(*command: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Gives a program with the runtime linked as asked, building what is missing."""
-    nvcc = str(TOOLKIT / "bin" / "nvcc") if (TOOLKIT / "bin" / "nvcc").exists() else shutil.which("nvcc")
-    if nvcc is None:
-        pytest.skip("no nvcc (install requirements/test.txt)")
-    folder = tmp_path_factory.mktemp("cuda")
-    (folder / "libcudart.so").symlink_to(native_dir().absolute() / "client" / "libcudart.so.13")
+def toolkits(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Toolkit]:
+    return cache(lambda major: Toolkit(major, tmp_path_factory.mktemp(f"cuda{major}")))
 
-    def get(name: str, linked: str) -> Path:
-        program, compiled = folder / f"{name}-{linked}", folder / f"{name}.o"
-        if not compiled.exists():
-            run_tool(nvcc, *TARGET, *PROGRAMS.get(name, ()), "-c", str(SOURCES / f"{name}.cu"), "-o", str(compiled))
-        if not program.exists():
-            libraries = (f"-L{folder}", f"-L{TOOLKIT / 'lib'}", "-cudart", linked)
-            run_tool(nvcc, *TARGET, str(compiled), "-o", str(program), *libraries)
-        return program
 
-    return get
+@pytest.fixture
+def build(toolkits: Callable[[str], Toolkit]) -> Build:
+    return toolkits("13").build
 
 
 @pytest.mark.parametrize("path", ["shm", "tcp"])
 @pytest.mark.parametrize("linked", LINKED)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", ON_ONE_DEVICE)
 def test_a_program_of_nvcc_gets_its_numbers(environment: Environment, build: Build, name: str, linked: str, path: str) -> None:
     done = run_weft("run", "--path", path, "--", str(build(name, linked)), environ=environment, timeout_s=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{PROGRAMS[name].says}ok\n", "")
+
+
+@pytest.mark.parametrize("linked", LINKED)
+@pytest.mark.parametrize("name", ["kernels", "runtime"])
+def test_a_program_of_cuda_12_gets_its_numbers(
+    environment: Environment, toolkits: Callable[[str], Toolkit], name: str, linked: str
+) -> None:
+    program = toolkits("12").build(name, linked)
+    done = run_weft("run", "--", str(program), environ=environment, timeout_s=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")
+
+
+@pytest.mark.parametrize("path", ["shm", "tcp"])
+@pytest.mark.parametrize("linked", LINKED)
+def test_a_program_uses_two_devices(environment: Environment, build: Build, linked: str, path: str) -> None:
+    program = str(build("two_devices", linked))
+    environ = environment | {"WEFT_SOFTWARE_GPUS": "2"}
+    done = run_weft("run", "-n", "2", "--path", path, "--", program, environ=environ, timeout_s=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")
 
 
@@ -100,9 +172,9 @@ def test_a_program_that_knows_another_runtime_by_its_path_gets_wefts(
     (tmp_path / "libcudart.so.13").write_text("not a library")
     program = build("kernels", "shared")
     linked = tmp_path / "with-rpath"
-    compiled = program.parent / "kernels.o"
+    compiled = program.parent / "kernels.cu.o"
     rpath = ("-Wl,--disable-new-dtags", f"-Wl,-rpath,{tmp_path}")
-    run_tool("c++", str(compiled), "-o", str(linked), f"-L{program.parent}", "-lcudart", *rpath)
+    run_tool("c++", str(compiled), "-o", str(linked), f"-L{program.parent / 'lib'}", "-lcudart", *rpath)
     done = run_weft("run", "--", str(linked), environ=environment, timeout_s=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "ok\n", "")
 

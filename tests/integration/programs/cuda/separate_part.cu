@@ -1,0 +1,3 @@
+// The other file of separate_main.cu.
+__device__ int offset = 100;
+__device__ int twice(int value) { return 2 * value; }
