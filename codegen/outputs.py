@@ -11,6 +11,7 @@ from codegen import (
     frames,
     reference,
     runtime_entries,
+    runtime_reference,
     runtime_types,
     shim_entries,
     stubs,
@@ -48,4 +49,5 @@ OUTPUTS: tuple[Output, ...] = (
     Output("native/gen/cudart_exports_13.map", (RUNTIME_ABI_PATH,), runtime_entries.build_exports_13),
     Output("native/gen/cudart_driver_calls.h", (ABI_PATH,), runtime_entries.build_driver_calls),
     Output("docs/reference/cuda-calls.md", (CALLS_PATH, ABI_PATH), reference.build),
+    Output("docs/reference/cuda-runtime-calls.md", RUNTIME, runtime_reference.build),
 )

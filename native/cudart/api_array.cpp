@@ -15,7 +15,8 @@ cudaError_t element_bytes(CUarray array, std::size_t* bytes) {
 namespace api {
 namespace {
 
-cudaError_t describe(const cudaChannelFormatDesc* desc, const cudaExtent& extent, unsigned flags, CUDA_ARRAY3D_DESCRIPTOR* out) {
+cudaError_t describe(const cudaChannelFormatDesc* desc, const cudaExtent& extent, unsigned flags,
+                     CUDA_ARRAY3D_DESCRIPTOR* out) {
     if (desc == nullptr) return cudaErrorInvalidValue;
     *out = {extent.width, extent.height, extent.depth, CU_AD_FORMAT_FLOAT, 0, flags};
     return to_driver_format(*desc, &out->Format, &out->NumChannels);
@@ -23,7 +24,8 @@ cudaError_t describe(const cudaChannelFormatDesc* desc, const cudaExtent& extent
 
 }  // namespace
 
-cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* desc, cudaExtent extent, unsigned int flags) {
+cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* desc, cudaExtent extent,
+                              unsigned int flags) {
     if (array == nullptr) return cudaErrorInvalidValue;
     WEFT_TRY(enter());
     CUDA_ARRAY3D_DESCRIPTOR wanted;
@@ -31,8 +33,8 @@ cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* d
     return to_error(driver().cuArray3DCreate_v2(reinterpret_cast<CUarray*>(array), &wanted));
 }
 
-cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* desc, std::size_t width, std::size_t height,
-                            unsigned int flags) {
+cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* desc, std::size_t width,
+                            std::size_t height, unsigned int flags) {
     return cudaMalloc3DArray(array, desc, {width, height, 0}, flags);
 }
 

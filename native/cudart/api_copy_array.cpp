@@ -1,5 +1,5 @@
-// Copies with an array on a side, of boxes, and between devices in three dimensions. Offsets into arrays are in bytes in the calls of one
-// and two dimensions and in elements in cudaMemcpy3D, as the manual has it.
+// Copies with an array on a side, of boxes, and between devices in three dimensions. Offsets into arrays are in bytes
+// in the calls of one and two dimensions and in elements in cudaMemcpy3D, as the manual has it.
 #include <algorithm>
 
 #include "cudart/copy.h"
@@ -15,7 +15,8 @@ bool is_empty(const cudaExtent& extent) { return extent.width == 0 || extent.hei
 cudaError_t run(const CUDA_MEMCPY2D& copy, CUstream stream, bool wait) {
     if (copy.WidthInBytes == 0 || copy.Height == 0) return cudaSuccess;
     if (!wait) return to_error(driver().cuMemcpy2DAsync_v2(&copy, stream));
-    return to_error((stream != nullptr ? driver().cuMemcpy2DUnaligned_v2_ptds : driver().cuMemcpy2DUnaligned_v2)(&copy));
+    return to_error(
+        (stream != nullptr ? driver().cuMemcpy2DUnaligned_v2_ptds : driver().cuMemcpy2DUnaligned_v2)(&copy));
 }
 
 struct ArrayEnd {
@@ -32,7 +33,8 @@ struct Size {
     std::size_t width, height;
 };
 
-cudaError_t to_array(const ArrayEnd& to, const PitchedEnd& from, const Size& size, cudaMemcpyKind kind, CUDA_MEMCPY2D* copy) {
+cudaError_t to_array(const ArrayEnd& to, const PitchedEnd& from, const Size& size, cudaMemcpyKind kind,
+                     CUDA_MEMCPY2D* copy) {
     WEFT_TRY(enter());
     WEFT_TRY(check_kind(kind));
     *copy = {};
@@ -49,7 +51,8 @@ cudaError_t to_array(const ArrayEnd& to, const PitchedEnd& from, const Size& siz
     return size.height > 1 && size.width > from.pitch ? cudaErrorInvalidPitchValue : cudaSuccess;
 }
 
-cudaError_t from_array(const PitchedEnd& to, const ArrayEnd& from, const Size& size, cudaMemcpyKind kind, CUDA_MEMCPY2D* copy) {
+cudaError_t from_array(const PitchedEnd& to, const ArrayEnd& from, const Size& size, cudaMemcpyKind kind,
+                       CUDA_MEMCPY2D* copy) {
     WEFT_TRY(enter());
     WEFT_TRY(check_kind(kind));
     *copy = {};
@@ -93,7 +96,8 @@ cudaError_t for_each_piece(const ArrayEnd& start, std::size_t count, Piece piece
     return cudaSuccess;
 }
 
-cudaError_t run_to_array(const ArrayEnd& to, const void* from, std::size_t count, cudaMemcpyKind kind, CUstream stream, bool wait) {
+cudaError_t run_to_array(const ArrayEnd& to, const void* from, std::size_t count, cudaMemcpyKind kind, CUstream stream,
+                         bool wait) {
     return for_each_piece(to, count, [&](const ArrayEnd& at, std::size_t done, const Size& size) {
         CUDA_MEMCPY2D copy;
         WEFT_TRY(to_array(at, {static_cast<const char*>(from) + done, size.width}, size, kind, &copy));
@@ -101,7 +105,8 @@ cudaError_t run_to_array(const ArrayEnd& to, const void* from, std::size_t count
     });
 }
 
-cudaError_t run_from_array(void* to, const ArrayEnd& from, std::size_t count, cudaMemcpyKind kind, CUstream stream, bool wait) {
+cudaError_t run_from_array(void* to, const ArrayEnd& from, std::size_t count, cudaMemcpyKind kind, CUstream stream,
+                           bool wait) {
     return for_each_piece(from, count, [&](const ArrayEnd& at, std::size_t done, const Size& size) {
         CUDA_MEMCPY2D copy;
         WEFT_TRY(from_array({static_cast<char*>(to) + done, size.width}, at, size, kind, &copy));
@@ -125,10 +130,11 @@ cudaError_t between_arrays(const ArrayEnd& to, const ArrayEnd& from, const Size&
 }
 
 cudaError_t to_driver_peer_copy(const cudaMemcpy3DPeerParms& copy, CUDA_MEMCPY3D_PEER* out) {
-    if (copy.srcDevice < 0 || copy.srcDevice >= device_count() || copy.dstDevice < 0 || copy.dstDevice >= device_count())
+    if (copy.srcDevice < 0 || copy.srcDevice >= device_count() || copy.dstDevice < 0 ||
+        copy.dstDevice >= device_count())
         return cudaErrorInvalidDevice;
-    const cudaMemcpy3DParms plain = {copy.srcArray, copy.srcPos, copy.srcPtr, copy.dstArray,          copy.dstPos,
-                                     copy.dstPtr,   copy.extent, cudaMemcpyDeviceToDevice};
+    const cudaMemcpy3DParms plain = {copy.srcArray, copy.srcPos, copy.srcPtr, copy.dstArray,
+                                     copy.dstPos,   copy.dstPtr, copy.extent, cudaMemcpyDeviceToDevice};
     CUDA_MEMCPY3D mine;
     WEFT_TRY(to_driver_copy(plain, &mine));
     static_assert(sizeof(CUDA_MEMCPY3D) == sizeof(CUDA_MEMCPY3D_PEER), "they differ in what is reserved or a context");
@@ -139,8 +145,8 @@ cudaError_t to_driver_peer_copy(const cudaMemcpy3DPeerParms& copy, CUDA_MEMCPY3D
 
 }  // namespace
 
-cudaError_t cudaMemcpy2DToArray(cudaArray_t to, std::size_t x, std::size_t y, const void* from, std::size_t pitch, std::size_t width,
-                                std::size_t height, cudaMemcpyKind kind, CUstream default_stream) {
+cudaError_t cudaMemcpy2DToArray(cudaArray_t to, std::size_t x, std::size_t y, const void* from, std::size_t pitch,
+                                std::size_t width, std::size_t height, cudaMemcpyKind kind, CUstream default_stream) {
     CUDA_MEMCPY2D copy;
     WEFT_TRY(to_array({to, x, y}, {from, pitch}, {width, height}, kind, &copy));
     return run(copy, default_stream, true);
@@ -160,23 +166,25 @@ cudaError_t cudaMemcpy2DFromArray(void* to, std::size_t pitch, cudaArray_const_t
     return run(copy, default_stream, true);
 }
 
-cudaError_t cudaMemcpy2DFromArrayAsync(void* to, std::size_t pitch, cudaArray_const_t from, std::size_t x, std::size_t y,
-                                       std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpy2DFromArrayAsync(void* to, std::size_t pitch, cudaArray_const_t from, std::size_t x,
+                                       std::size_t y, std::size_t width, std::size_t height, cudaMemcpyKind kind,
+                                       cudaStream_t stream) {
     CUDA_MEMCPY2D copy;
     WEFT_TRY(from_array({to, pitch}, {from, x, y}, {width, height}, kind, &copy));
     return run(copy, stream, false);
 }
 
-cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, std::size_t to_x, std::size_t to_y, cudaArray_const_t from, std::size_t from_x,
-                                     std::size_t from_y, std::size_t width, std::size_t height, cudaMemcpyKind kind,
-                                     CUstream default_stream) {
+cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, std::size_t to_x, std::size_t to_y, cudaArray_const_t from,
+                                     std::size_t from_x, std::size_t from_y, std::size_t width, std::size_t height,
+                                     cudaMemcpyKind kind, CUstream default_stream) {
     WEFT_TRY(enter());
     WEFT_TRY(check_kind(kind));
     return between_arrays({to, to_x, to_y}, {from, from_x, from_y}, {width, height}, default_stream);
 }
 
-cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, std::size_t to_x, std::size_t to_y, cudaArray_const_t from, std::size_t from_x,
-                                   std::size_t from_y, std::size_t count, cudaMemcpyKind kind, CUstream default_stream) {
+cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, std::size_t to_x, std::size_t to_y, cudaArray_const_t from,
+                                   std::size_t from_x, std::size_t from_y, std::size_t count, cudaMemcpyKind kind,
+                                   CUstream default_stream) {
     WEFT_TRY(check_kind(kind));
     std::size_t row;
     WEFT_TRY(enter());
@@ -190,8 +198,8 @@ cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, std::size_t to_x, std::size_t
     });
 }
 
-cudaError_t cudaMemcpyToArray(cudaArray_t to, std::size_t x, std::size_t y, const void* from, std::size_t count, cudaMemcpyKind kind,
-                              CUstream default_stream) {
+cudaError_t cudaMemcpyToArray(cudaArray_t to, std::size_t x, std::size_t y, const void* from, std::size_t count,
+                              cudaMemcpyKind kind, CUstream default_stream) {
     return run_to_array({to, x, y}, from, count, kind, default_stream, true);
 }
 

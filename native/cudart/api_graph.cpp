@@ -1,4 +1,5 @@
-// Graph nodes whose parameters have another form in the driver: kernels, copies, fills. Everything else of graphs is a forward.
+// Graph nodes whose parameters have another form in the driver: kernels, copies, fills. Everything else of graphs is a
+// forward.
 #include "cudart/copy.h"
 #include "cudart/entry.h"
 #include "cudart/registry.h"
@@ -100,8 +101,8 @@ cudaError_t set_copy(CUgraphNode node, const CUDA_MEMCPY3D& copy) {
 
 }  // namespace
 
-cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
-                                   const cudaKernelNodeParams* params) {
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                   std::size_t count, const cudaKernelNodeParams* params) {
     CUDA_KERNEL_NODE_PARAMS mine;
     WEFT_TRY(to_driver(params, &mine));
     return to_error(driver().cuGraphAddKernelNode_v2(node, graph, dependencies, count, &mine));
@@ -129,7 +130,8 @@ cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const cudaKernelN
     return to_error(driver().cuGraphKernelNodeSetParams_v2(node, &mine));
 }
 
-cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaKernelNodeParams* params) {
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const cudaKernelNodeParams* params) {
     CUDA_KERNEL_NODE_PARAMS mine;
     WEFT_TRY(to_driver(params, &mine));
     return to_error(driver().cuGraphExecKernelNodeSetParams_v2(exec, node, &mine));
@@ -145,8 +147,8 @@ cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t target, cudaGraphN
     return to_error(driver().cuGraphKernelNodeCopyAttributes(target, source));
 }
 
-cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
-                                   const cudaMemsetParams* params) {
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                   std::size_t count, const cudaMemsetParams* params) {
     CUDA_MEMSET_NODE_PARAMS mine;
     WEFT_TRY(to_driver(params, &mine));
     return to_error(driver().cuGraphAddMemsetNode(node, graph, dependencies, count, &mine, current()));
@@ -167,36 +169,40 @@ cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const cudaMemsetP
     return to_error(driver().cuGraphMemsetNodeSetParams(node, &mine));
 }
 
-cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaMemsetParams* params) {
+cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const cudaMemsetParams* params) {
     CUDA_MEMSET_NODE_PARAMS mine;
     WEFT_TRY(to_driver(params, &mine));
     return to_error(driver().cuGraphExecMemsetNodeSetParams(exec, node, &mine, current()));
 }
 
-cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
-                                   const cudaMemcpy3DParms* params) {
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                   std::size_t count, const cudaMemcpy3DParms* params) {
     CUDA_MEMCPY3D mine;
     WEFT_TRY(to_driver(params, &mine));
     return add_copy({node, graph, dependencies, count}, mine);
 }
 
-cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
-                                     void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                     std::size_t count, void* to, const void* from, std::size_t bytes,
+                                     cudaMemcpyKind kind) {
     CUDA_MEMCPY3D mine;
     WEFT_TRY(row_copy(to, from, bytes, kind, &mine));
     return add_copy({node, graph, dependencies, count}, mine);
 }
 
-cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                                           std::size_t count, const void* symbol, const void* from, std::size_t bytes,
-                                           std::size_t offset, cudaMemcpyKind kind) {
+cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t* node, cudaGraph_t graph,
+                                           const cudaGraphNode_t* dependencies, std::size_t count, const void* symbol,
+                                           const void* from, std::size_t bytes, std::size_t offset,
+                                           cudaMemcpyKind kind) {
     CUDA_MEMCPY3D mine;
     WEFT_TRY(copy_to_symbol({symbol, offset, bytes}, from, kind, &mine));
     return add_copy({node, graph, dependencies, count}, mine);
 }
 
-cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                                             std::size_t count, void* to, const void* symbol, std::size_t bytes, std::size_t offset,
+cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t* node, cudaGraph_t graph,
+                                             const cudaGraphNode_t* dependencies, std::size_t count, void* to,
+                                             const void* symbol, std::size_t bytes, std::size_t offset,
                                              cudaMemcpyKind kind) {
     CUDA_MEMCPY3D mine;
     WEFT_TRY(copy_from_symbol(to, {symbol, offset, bytes}, kind, &mine));
@@ -224,21 +230,22 @@ cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void* to, const
     return set_copy(node, mine);
 }
 
-cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void* symbol, const void* from, std::size_t bytes,
-                                                 std::size_t offset, cudaMemcpyKind kind) {
+cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void* symbol, const void* from,
+                                                 std::size_t bytes, std::size_t offset, cudaMemcpyKind kind) {
     CUDA_MEMCPY3D mine;
     WEFT_TRY(copy_to_symbol({symbol, offset, bytes}, from, kind, &mine));
     return set_copy(node, mine);
 }
 
-cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void* to, const void* symbol, std::size_t bytes,
-                                                   std::size_t offset, cudaMemcpyKind kind) {
+cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void* to, const void* symbol,
+                                                   std::size_t bytes, std::size_t offset, cudaMemcpyKind kind) {
     CUDA_MEMCPY3D mine;
     WEFT_TRY(copy_from_symbol(to, {symbol, offset, bytes}, kind, &mine));
     return set_copy(node, mine);
 }
 
-cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaMemcpy3DParms* params) {
+cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const cudaMemcpy3DParms* params) {
     CUDA_MEMCPY3D mine;
     WEFT_TRY(to_driver(params, &mine));
     return set_copy(exec, node, mine);
@@ -251,15 +258,17 @@ cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNo
     return set_copy(exec, node, mine);
 }
 
-cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t exec, cudaGraphNode_t node, const void* symbol, const void* from,
-                                                     std::size_t bytes, std::size_t offset, cudaMemcpyKind kind) {
+cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t exec, cudaGraphNode_t node, const void* symbol,
+                                                     const void* from, std::size_t bytes, std::size_t offset,
+                                                     cudaMemcpyKind kind) {
     CUDA_MEMCPY3D mine;
     WEFT_TRY(copy_to_symbol({symbol, offset, bytes}, from, kind, &mine));
     return set_copy(exec, node, mine);
 }
 
-cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t exec, cudaGraphNode_t node, void* to, const void* symbol,
-                                                       std::size_t bytes, std::size_t offset, cudaMemcpyKind kind) {
+cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t exec, cudaGraphNode_t node, void* to,
+                                                       const void* symbol, std::size_t bytes, std::size_t offset,
+                                                       cudaMemcpyKind kind) {
     CUDA_MEMCPY3D mine;
     WEFT_TRY(copy_from_symbol(to, {symbol, offset, bytes}, kind, &mine));
     return set_copy(exec, node, mine);

@@ -27,8 +27,7 @@ cudaMemoryType memory_type(unsigned type, bool managed) {
 cudaError_t cudaMalloc(void** pointer, std::size_t size) {
     if (pointer == nullptr) return cudaErrorInvalidValue;
     WEFT_TRY(enter());
-    *pointer = nullptr;
-    if (size == 0) return cudaSuccess;
+    if (size == 0) return *pointer = nullptr, cudaSuccess;
     CUdeviceptr address = 0;
     WEFT_TRY(driver().cuMemAlloc_v2(&address, size));
     *pointer = to_pointer(address);
@@ -44,8 +43,7 @@ cudaError_t cudaFree(void* pointer) {
 cudaError_t cudaMallocAsync(void** pointer, std::size_t size, cudaStream_t stream) {
     if (pointer == nullptr) return cudaErrorInvalidValue;
     WEFT_TRY(enter());
-    *pointer = nullptr;
-    if (size == 0) return cudaSuccess;
+    if (size == 0) return *pointer = nullptr, cudaSuccess;
     CUdeviceptr address = 0;
     WEFT_TRY(driver().cuMemAllocAsync(&address, size, stream));
     *pointer = to_pointer(address);
@@ -60,8 +58,8 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
 cudaError_t cudaHostAlloc(void** pointer, std::size_t size, unsigned int flags) {
     if (pointer == nullptr) return cudaErrorInvalidValue;
     WEFT_TRY(enter());
-    *pointer = nullptr;
-    return size == 0 ? cudaSuccess : to_error(driver().cuMemHostAlloc(pointer, size, flags));
+    if (size == 0) return *pointer = nullptr, cudaSuccess;
+    return to_error(driver().cuMemHostAlloc(pointer, size, flags));
 }
 
 cudaError_t cudaMallocHost(void** pointer, std::size_t size) { return cudaHostAlloc(pointer, size, 0); }

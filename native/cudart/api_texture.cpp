@@ -34,7 +34,9 @@ cudaError_t from_driver(const CUDA_RESOURCE_DESC& from, cudaResourceDesc* to) {
     std::memset(to, 0, sizeof *to);
     to->resType = static_cast<cudaResourceType>(from.resType);
     switch (from.resType) {
-        case CU_RESOURCE_TYPE_ARRAY: to->res.array.array = reinterpret_cast<cudaArray_t>(from.res.array.hArray); return cudaSuccess;
+        case CU_RESOURCE_TYPE_ARRAY:
+            to->res.array.array = reinterpret_cast<cudaArray_t>(from.res.array.hArray);
+            return cudaSuccess;
         case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
             to->res.mipmap.mipmap = reinterpret_cast<cudaMipmappedArray_t>(from.res.mipmap.hMipmappedArray);
             return cudaSuccess;
@@ -93,8 +95,8 @@ cudaTextureDesc from_driver(const CUDA_TEXTURE_DESC& from) {
 // The driver's view has room behind what CUDA 12's runtime describes.
 static_assert(sizeof(cudaResourceViewDesc) <= sizeof(CUDA_RESOURCE_VIEW_DESC));
 
-cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResourceDesc* resource, const cudaTextureDesc* texture,
-                                    const cudaResourceViewDesc* view) {
+cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResourceDesc* resource,
+                                    const cudaTextureDesc* texture, const cudaResourceViewDesc* view) {
     if (object == nullptr || resource == nullptr || texture == nullptr) return cudaErrorInvalidValue;
     WEFT_TRY(enter());
     CUDA_RESOURCE_DESC resource_desc;

@@ -12,10 +12,14 @@ struct PlainFormat {
 };
 
 constexpr PlainFormat kPlain[] = {
-    {cudaChannelFormatKindUnsigned, 8, CU_AD_FORMAT_UNSIGNED_INT8},   {cudaChannelFormatKindUnsigned, 16, CU_AD_FORMAT_UNSIGNED_INT16},
-    {cudaChannelFormatKindUnsigned, 32, CU_AD_FORMAT_UNSIGNED_INT32}, {cudaChannelFormatKindSigned, 8, CU_AD_FORMAT_SIGNED_INT8},
-    {cudaChannelFormatKindSigned, 16, CU_AD_FORMAT_SIGNED_INT16},     {cudaChannelFormatKindSigned, 32, CU_AD_FORMAT_SIGNED_INT32},
-    {cudaChannelFormatKindFloat, 16, CU_AD_FORMAT_HALF},              {cudaChannelFormatKindFloat, 32, CU_AD_FORMAT_FLOAT},
+    {cudaChannelFormatKindUnsigned, 8, CU_AD_FORMAT_UNSIGNED_INT8},
+    {cudaChannelFormatKindUnsigned, 16, CU_AD_FORMAT_UNSIGNED_INT16},
+    {cudaChannelFormatKindUnsigned, 32, CU_AD_FORMAT_UNSIGNED_INT32},
+    {cudaChannelFormatKindSigned, 8, CU_AD_FORMAT_SIGNED_INT8},
+    {cudaChannelFormatKindSigned, 16, CU_AD_FORMAT_SIGNED_INT16},
+    {cudaChannelFormatKindSigned, 32, CU_AD_FORMAT_SIGNED_INT32},
+    {cudaChannelFormatKindFloat, 16, CU_AD_FORMAT_HALF},
+    {cudaChannelFormatKindFloat, 32, CU_AD_FORMAT_FLOAT},
 };
 
 // Normalised formats have a kind for each number of channels.

@@ -74,13 +74,13 @@ cudaError_t from_driver_copy(const CUDA_MEMCPY3D& copy, cudaMemcpy3DParms* out) 
     if (from_array)
         out->srcArray = reinterpret_cast<cudaArray_t>(copy.srcArray);
     else
-        out->srcPtr = {is_host(copy.srcMemoryType) ? const_cast<void*>(copy.srcHost) : to_pointer(copy.srcDevice), copy.srcPitch,
-                       copy.WidthInBytes, copy.srcHeight};
+        out->srcPtr = {is_host(copy.srcMemoryType) ? const_cast<void*>(copy.srcHost) : to_pointer(copy.srcDevice),
+                       copy.srcPitch, copy.WidthInBytes, copy.srcHeight};
     if (to_array)
         out->dstArray = reinterpret_cast<cudaArray_t>(copy.dstArray);
     else
-        out->dstPtr = {is_host(copy.dstMemoryType) ? copy.dstHost : to_pointer(copy.dstDevice), copy.dstPitch, copy.WidthInBytes,
-                       copy.dstHeight};
+        out->dstPtr = {is_host(copy.dstMemoryType) ? copy.dstHost : to_pointer(copy.dstDevice), copy.dstPitch,
+                       copy.WidthInBytes, copy.dstHeight};
     out->extent = {copy.WidthInBytes / unit, copy.Height, copy.Depth};
     const bool unified = copy.srcMemoryType == CU_MEMORYTYPE_UNIFIED || copy.dstMemoryType == CU_MEMORYTYPE_UNIFIED;
     const bool host_source = is_host(copy.srcMemoryType);

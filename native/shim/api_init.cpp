@@ -1,4 +1,6 @@
 // Initialisation, versions, entry points and error texts.
+#include <dlfcn.h>
+
 #include <cstring>
 #include <span>
 
@@ -22,6 +24,24 @@ extern "C" int weft_unsupported(const char* name) {
 }
 
 namespace weft::shim::api {
+namespace {
+
+// The file that called into this library. Our own frames keep frame pointers, so the first one of somebody else is
+// found by them.
+std::string_view calling_object() {
+    Dl_info self{};
+    (void)dladdr(reinterpret_cast<void*>(&weftIsShim), &self);
+    auto** frame = static_cast<void**>(__builtin_frame_address(0));
+    for (int depth = 0; depth < 4; ++depth) {
+        Dl_info caller{};
+        if (dladdr(frame[1], &caller) == 0 || caller.dli_fname == nullptr) break;
+        if (caller.dli_fbase != self.dli_fbase) return caller.dli_fname;
+        frame = static_cast<void**>(frame[0]);
+    }
+    return "the program";
+}
+
+}  // namespace
 
 CUresult cuInit(unsigned int flags) { return flags == 0 ? Runtime::initialize() : CUDA_ERROR_INVALID_VALUE; }
 
@@ -44,6 +64,10 @@ CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version,
 }
 
 CUresult cuGetExportTable(const void** table, const CUuuid*) {
+    const std::string_view caller = calling_object();
+    log_once(caller, std::string(caller) +
+                         " carries NVIDIA's CUDA runtime, which asks the driver for private tables; there are "
+                         "none, so its calls fail (docs/design/cudart.md)");
     *table = nullptr;
     return CUDA_ERROR_NOT_FOUND;
 }

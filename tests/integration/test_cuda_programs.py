@@ -6,6 +6,7 @@ Each program is compiled once per test run and checks its own numbers. The devic
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ class Program:
 PROGRAMS = {
     "boxes": Program(("boxes.cu",)),
     "callbacks": Program(("callbacks.cu",)),
+    "faults": Program(("faults.cu",)),
     "kernels": Program(("kernels.cu",)),
     "prints": Program(("prints.cu",), says="thread 3 of block 0 says 42 and 1.50\n"),
     "runtime": Program(("runtime.cu",)),
@@ -44,7 +46,7 @@ PROGRAMS = {
     "thread_streams": Program(("thread_streams.cu",), ("--default-stream", "per-thread")),
     "two_devices": Program(("two_devices.cu",)),
 }
-ON_ONE_DEVICE = [name for name in PROGRAMS if name != "two_devices"]
+WITHOUT_OWN_TEST = [name for name in PROGRAMS if name not in ("faults", "two_devices")]
 
 pytestmark = [pytest.mark.usefixtures("native_parts"), pytest.mark.timeout(120)]
 
@@ -109,7 +111,7 @@ def build(toolkits: Callable[[str], Toolkit]) -> Build:
 
 @pytest.mark.parametrize("path", ["shm", "tcp"])
 @pytest.mark.parametrize("linked", LINKED)
-@pytest.mark.parametrize("name", ON_ONE_DEVICE)
+@pytest.mark.parametrize("name", WITHOUT_OWN_TEST)
 def test_a_program_of_nvcc_gets_its_numbers(environment: Environment, build: Build, name: str, linked: str, path: str) -> None:
     done = run_weft("run", "--path", path, "--", str(build(name, linked)), environ=environment, timeout_s=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{PROGRAMS[name].says}ok\n", "")
@@ -184,3 +186,61 @@ def test_without_weft_the_redirection_touches_nothing_else(environment: Environm
     environ = environment | {"LD_PRELOAD": str(library)}
     done = subprocess.run(["sh", "-c", "echo $0", "x"], env=os.environ | environ, capture_output=True, text=True, timeout=10)
     assert (done.stdout, done.stderr) == ("x\n", "")
+
+
+@pytest.mark.parametrize("path", ["shm", "tcp"])
+def test_an_error_that_stays_ends_with_a_reset(environment: Environment, build: Build, path: str) -> None:
+    done = run_weft("run", "--path", path, "--", str(build("faults", "shared")), environ=environment, timeout_s=60)
+    assert (done.returncode, done.stdout) == (0, "ok\n")
+    (line,) = done.stderr.splitlines()
+    assert "illegal address 0x10" in line
+
+
+def run_python(environment: Environment, script: str) -> subprocess.CompletedProcess[str]:
+    return run_weft("run", "--", sys.executable, "-c", "import ctypes\n" + script, environ=environment)
+
+
+def test_properties_of_cuda_11_programs_end_where_they_did(environment: Environment) -> None:
+    """cudaGetDeviceProperties without a suffix is what programs built with CUDA 11 call; today's name ends with _v2."""
+    script = """
+runtime = ctypes.CDLL("libcudart.so.12")
+old, new = (ctypes.c_ubyte * 1032)(*[0xAB] * 1032), (ctypes.c_ubyte * 1032)()
+assert runtime.cudaGetDeviceProperties(old, 0) == 0
+assert runtime.cudaGetDeviceProperties_v2(new, 0) == 0
+assert bytes(old)[:728] == bytes(new)[:728]
+assert bytes(old)[728:] == b"\\xab" * 304
+print(bytes(new)[:16].decode())
+"""
+    done = run_python(environment, script)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Weft Software GPU"[:16] + "\n", "")
+
+
+def test_what_is_not_there_says_so_once(environment: Environment) -> None:
+    script = """
+runtime = ctypes.CDLL("libcudart.so.13")
+print(runtime.cudaGreenCtxCreate(), runtime.cudaGreenCtxCreate(), runtime.cudaPeekAtLastError())
+"""
+    done = run_python(environment, script)
+    assert (done.returncode, done.stdout) == (0, "801 801 801\n")
+    (line,) = done.stderr.splitlines()
+    assert "cudaGreenCtxCreate is not supported" in line
+
+
+def test_who_asks_for_private_tables_is_named(environment: Environment) -> None:
+    script = """
+driver = ctypes.CDLL("libcuda.so.1")
+table = ctypes.c_void_p(1)
+print([driver.cuGetExportTable(ctypes.byref(table), bytes(16)) for _ in range(2)], table.value)
+"""
+    done = run_python(environment, script)
+    assert (done.returncode, done.stdout) == (0, "[500, 500] None\n")
+    (line,) = done.stderr.splitlines()
+    assert "ffi" in line, "the library that made the call"
+    assert "private tables" in line
+
+
+def test_a_program_that_makes_no_cuda_call_needs_no_gpu(environment: Environment, build: Build) -> None:
+    """Kernels and variables are registered before main; that alone must not start a session."""
+    done = run_weft("run", "--stats", "--", str(build("kernels", "shared")), "only-register", environ=environment)
+    assert done.returncode == 0
+    assert "the program opened no session" in done.stderr
