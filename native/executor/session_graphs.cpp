@@ -19,6 +19,10 @@ bool is_node_opcode(std::uint16_t opcode) {
         case O::MemsetD2D8Async:
         case O::MemsetD2D16Async:
         case O::MemsetD2D32Async:
+        case O::CopyBoxD2d:
+        case O::CopyBoxPull:
+        case O::CopyBoxD2h:
+        case O::CopyBoxSegment:
         case O::CopyH2dSegment:
         case O::CopyD2hSegment:
         case O::CopyH2dPull:
@@ -361,7 +365,9 @@ Outcome Session::run_graph_node(StreamState& stream, GraphRun& run, std::uint32_
         return segment_bytes(copy.segment, copy.offset, copy.size_bytes).data() == nullptr;
     };
     if ((opcode == wire::CopyH2dSegment::kOpcode && is_gone(fields_of<wire::CopyH2dSegment>(arrival))) ||
-        (opcode == wire::CopyD2hSegment::kOpcode && is_gone(fields_of<wire::CopyD2hSegment>(arrival)))) {
+        (opcode == wire::CopyD2hSegment::kOpcode && is_gone(fields_of<wire::CopyD2hSegment>(arrival))) ||
+        (opcode == wire::CopyBoxSegment::kOpcode &&
+         !segments_.contains(fields_of<wire::CopyBoxSegment>(arrival).segment))) {
         refuse(arrival, CUDA_ERROR_INVALID_VALUE);
         return Outcome::submitted;
     }

@@ -10,6 +10,11 @@ CUresult add(CUstream handle, HostCall call) {
     if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;
     Stream* stream;
     if (const CUresult result = find_stream(*context, handle, &stream); result != CUDA_SUCCESS) return result;
+    if (is_capturing(*stream)) [[unlikely]] {
+        // A callback wants to know of errors, which a graph has nobody to tell.
+        if (call.callback != nullptr) return graph::refuse_capture(stream->capturing, CUDA_ERROR_NOT_SUPPORTED);
+        return graph::capture_work(stream->capturing, graph::HostWork{call.function, call.data});
+    }
     Runtime& runtime = *Runtime::get();
     const std::uint32_t number = runtime.next_number();
     if (const CUresult added = runtime.callbacks().add(number, call); added != CUDA_SUCCESS) return added;

@@ -205,6 +205,11 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
     } else if (const CUresult result = find_context(handle, &context); result != CUDA_SUCCESS) {
         return result;
     }
+    if (graph::is_any_capturing()) [[unlikely]] {
+        if (const CUresult refused = graph::check_legacy_use(context, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+            refused != CUDA_SUCCESS)
+            return refused;
+    }
     Runtime& runtime = *Runtime::get();
     std::uint64_t work = 0;
     const Reply reply = runtime.session().call<wire::CtxSync>(

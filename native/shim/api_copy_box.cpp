@@ -82,6 +82,37 @@ CUresult move(Stream& stream, const Side& to, const Side& from, const Box& box, 
     return copy_box_on_host(stream, to.host, from.host, box);
 }
 
+// As a node of the graph that the stream captures.
+CUresult capture_box(Stream& stream, const Described& to, const Described& from, const Box& box) {
+    graph::CopyWork work;
+    work.copy = {from.x,
+                 from.y,
+                 from.z,
+                 0,
+                 from.type,
+                 from.host,
+                 from.device,
+                 from.array,
+                 nullptr,
+                 from.pitch,
+                 from.height,
+                 to.x,
+                 to.y,
+                 to.z,
+                 0,
+                 to.type,
+                 const_cast<void*>(to.host),
+                 to.device,
+                 to.array,
+                 nullptr,
+                 to.pitch,
+                 to.height,
+                 box.width,
+                 box.height,
+                 box.depth};
+    return graph::capture_work(stream.capturing, work);
+}
+
 CUresult copy(const Described& described_to, const Described& described_from, const Box& box, CUstream handle,
               CopyMode mode) {
     Context* context;
@@ -93,6 +124,8 @@ CUresult copy(const Described& described_to, const Described& described_from, co
     Side to, from;
     if (const CUresult result = find_side(described_to, box, &to); result != CUDA_SUCCESS) return result;
     if (const CUresult result = find_side(described_from, box, &from); result != CUDA_SUCCESS) return result;
+    if (is_capturing(*stream) && mode == CopyMode::asynchronous) [[unlikely]]
+        return capture_box(*stream, described_to, described_from, box);
     const bool is_unified = to.is_unified || from.is_unified;
     if (is_unified) {
         if (const CUresult ready = Runtime::get()->unified().before_work(*stream); ready != CUDA_SUCCESS) return ready;
@@ -118,6 +151,25 @@ CUresult copy_3d(const Descriptor& c, CUstream stream, CopyMode mode) {
 }
 
 }  // namespace
+
+CUresult read_sides(const CUDA_MEMCPY3D& c, CopySides* sides) {
+    if (c.srcLOD != 0 || c.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+    sides->box = {c.WidthInBytes, c.Height, c.Depth};
+    if (sides->box.is_empty() || !sides->box.bytes()) return CUDA_ERROR_INVALID_VALUE;
+    Side to, from;
+    if (const CUresult result = find_side({c.dstMemoryType, c.dstHost, c.dstDevice, c.dstArray, c.dstXInBytes, c.dstY,
+                                           c.dstZ, c.dstPitch, c.dstHeight},
+                                          sides->box, &to);
+        result != CUDA_SUCCESS)
+        return result;
+    if (const CUresult result = find_side({c.srcMemoryType, c.srcHost, c.srcDevice, c.srcArray, c.srcXInBytes, c.srcY,
+                                           c.srcZ, c.srcPitch, c.srcHeight},
+                                          sides->box, &from);
+        result != CUDA_SUCCESS)
+        return result;
+    *sides = {sides->box, to.on_device, from.on_device, to.device, from.device, to.host, from.host};
+    return CUDA_SUCCESS;
+}
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* descriptor, CUstream default_stream) {
     return copy_2d(*descriptor, default_stream, CopyMode::blocking);

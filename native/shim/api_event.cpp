@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "gen/shim_api.h"
+#include "graph/capture.h"
 #include "shim/submit.h"
 
 namespace weft::shim::api {
@@ -52,6 +53,12 @@ CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsigned
     if (const CUresult result = find_stream(*context, stream_handle, &stream); result != CUDA_SUCCESS) return result;
     if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (is_capturing(*stream)) [[unlikely]] {
+        if ((flags & CU_EVENT_RECORD_EXTERNAL) != 0)
+            return graph::capture_work(stream->capturing, graph::EventWork{handle, true});
+        return graph::capture_record(stream->capturing, event->captured);
+    }
+    graph::forget_record(event->captured);
     return submit<wire::EventRecord>(*stream, 0, [&](auto& frame, std::byte*) {
         frame.event = event->number;
         frame.flags = flags;
@@ -68,6 +75,8 @@ CUresult cuEventQuery(CUevent handle) {
     runtime.session().drain();
     Event* event;
     if (const CUresult result = find(handle, &event); result != CUDA_SUCCESS) return result;
+    if (event->captured.is_captured) [[unlikely]]
+        return graph::refuse_event(event->captured);
     if (is_known_done(*event)) return CUDA_SUCCESS;
     const std::uint32_t record = event->record.load();
     if (event->watched_record.load() >= record) return CUDA_ERROR_NOT_READY;
@@ -84,6 +93,8 @@ CUresult cuEventQuery(CUevent handle) {
 CUresult cuEventSynchronize(CUevent handle) {
     Event* event;
     if (const CUresult result = find(handle, &event); result != CUDA_SUCCESS) return result;
+    if (event->captured.is_captured) [[unlikely]]
+        return graph::refuse_event(event->captured);
     if (is_known_done(*event) && !event->context->prints.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
     const std::uint32_t record = event->record.load();
     const Reply reply = Runtime::get()->session().call<wire::EventSync>(
@@ -97,6 +108,7 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUeven
     Event *start, *end;
     if (const CUresult result = find(start_handle, &start); result != CUDA_SUCCESS) return result;
     if (const CUresult result = find(end_handle, &end); result != CUDA_SUCCESS) return result;
+    if (start->captured.is_captured || end->captured.is_captured) return CUDA_ERROR_CAPTURED_EVENT;
     if (((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || start->record == 0 || end->record == 0)
         return CUDA_ERROR_INVALID_HANDLE;
     const Reply reply =

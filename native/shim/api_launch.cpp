@@ -1,4 +1,5 @@
 // Launches. What a driver reports at the call is checked here; then one frame leaves and nobody waits.
+#include <algorithm>
 #include <cstring>
 
 #include "gen/shim_api.h"
@@ -99,6 +100,26 @@ void pack(const Function& function, const Parameters& parameters, std::byte* to)
         std::memcpy(to + parameter.offset, parameters.pointers[i++], parameter.size_bytes);
 }
 
+CUresult capture_kernel(const CUlaunchConfig& config, const Function& function, CUfunction handle,
+                        const Parameters& parameters, Stream& stream) {
+    graph::KernelWork work;
+    work.function = handle;
+    const unsigned grid[] = {config.gridDimX, config.gridDimY, config.gridDimZ};
+    const unsigned block[] = {config.blockDimX, config.blockDimY, config.blockDimZ};
+    std::copy_n(grid, 3, work.grid);
+    std::copy_n(block, 3, work.block);
+    work.shared_bytes = config.sharedMemBytes;
+    work.parameters.resize(parameters.bytes);
+    pack(function, parameters, work.parameters.data());
+    for (unsigned i = 0; i < config.numAttrs; ++i)
+        if (is_forwarded(config.attrs[i].id)) work.attributes.push_back(config.attrs[i]);
+    graph::FunctionShape shape;
+    shape.parameter_bytes = function.parameter_bytes;
+    for (const wire::ParameterInfo& parameter : function.info->parameters)
+        shape.parameters.push_back({parameter.offset, parameter.size_bytes});
+    return graph::capture_work(stream.capturing, std::move(work), std::move(shape));
+}
+
 CUresult launch(const CUlaunchConfig& config, CUfunction handle, void** kernel_parameters, void** extra) {
     Context* context;
     if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;
@@ -112,6 +133,9 @@ CUresult launch(const CUlaunchConfig& config, CUfunction handle, void** kernel_p
     Parameters parameters;
     if (const CUresult result = collect(*function, kernel_parameters, extra, &parameters); result != CUDA_SUCCESS)
         return result;
+
+    if (is_capturing(*stream)) [[unlikely]]
+        return capture_kernel(config, *function, handle, parameters, *stream);
 
     std::uint32_t attributes = 0;
     for (unsigned i = 0; i < config.numAttrs; ++i) attributes += is_forwarded(config.attrs[i].id) ? 1 : 0;

@@ -8,6 +8,8 @@ namespace weft::shim::api {
 CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
     Context* context;
     if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;
+    if (graph::is_any_capturing()) [[unlikely]]
+        if (const CUresult refused = graph::check_unsafe_call(); refused != CUDA_SUCCESS) return refused;
     return context->device->memory->allocate(bytes, context->number, address);
 }
 
@@ -24,6 +26,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* address, std::size_t* pitch, std::size_
 CUresult cuMemFree_v2(CUdeviceptr address) {
     Context* context;
     if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;
+    if (graph::is_any_capturing()) [[unlikely]]
+        if (const CUresult refused = graph::check_unsafe_call(); refused != CUDA_SUCCESS) return refused;
     if (address == 0) return CUDA_SUCCESS;
     if (Runtime::get()->unified().find(address)) return Runtime::get()->unified().free(address, true);
     Device* device = Runtime::get()->device_of(address);

@@ -57,11 +57,32 @@ CUresult check_location(const CUmemLocation& location, CUmemAllocationType type)
     return type == CU_MEM_ALLOCATION_TYPE_PINNED ? check_location(location) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+// A node of the graph that the stream captures: its memory is there at once and lives as long as the graph.
+CUresult capture_allocation(Stream& stream, std::size_t bytes, CUdeviceptr* address) {
+    if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    Context& context = *stream.context;
+    graph::AllocateWork work;
+    work.parameters.bytesize = bytes;
+    work.parameters.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    work.parameters.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, {context.device->ordinal}};
+    const CUresult allocated = context.device->memory->allocate(bytes, context.number, &work.parameters.dptr);
+    if (allocated != CUDA_SUCCESS) return allocated;
+    const CUresult captured = graph::capture_work(stream.capturing, work);
+    if (captured != CUDA_SUCCESS) {
+        (void)context.device->memory->free(work.parameters.dptr);
+        return captured;
+    }
+    *address = work.parameters.dptr;
+    return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult cuMemAllocAsync(CUdeviceptr* address, std::size_t bytes, CUstream handle) {
     Stream* stream;
     if (const CUresult result = find_target(handle, &stream); result != CUDA_SUCCESS) return result;
+    if (is_capturing(*stream)) [[unlikely]]
+        return capture_allocation(*stream, bytes, address);
     CUmemoryPool pool = nullptr;
     if (const CUresult result = give_pool(stream->context->device->ordinal, true, &pool); result != CUDA_SUCCESS)
         return result;
@@ -77,6 +98,8 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, std::size_t bytes, CUmemo
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     Stream* stream;
     if (const CUresult result = find_target(handle, &stream); result != CUDA_SUCCESS) return result;
+    if (is_capturing(*stream)) [[unlikely]]
+        return graph::capture_work(stream->capturing, graph::FreeWork{address});
     Device* device = Runtime::get()->device_of(address);
     if (device == nullptr || Runtime::get()->unified().find(address)) return CUDA_ERROR_INVALID_VALUE;
     return device->memory->free_in_stream(address, stream->number);

@@ -1,6 +1,5 @@
 // Streams. Numbered here; only synchronisation waits, and a query once per new work.
 #include <algorithm>
-#include <utility>
 
 #include "gen/shim_api.h"
 #include "shim/submit.h"
@@ -41,6 +40,7 @@ CUresult cuStreamCreate(CUstream* handle, unsigned int flags) { return cuStreamC
 CUresult cuStreamDestroy_v2(CUstream handle) {
     Stream* stream = Runtime::get()->streams.find(handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    graph::drop_stream(stream->capturing);
     Runtime::get()->close_stream(*stream);
     return CUDA_SUCCESS;
 }
@@ -58,6 +58,10 @@ CUresult cuStreamQuery(CUstream handle) {
     Context* context;
     Stream* stream;
     if (const CUresult result = find(handle, &context, &stream); result != CUDA_SUCCESS) return result;
+    if (graph::is_any_capturing()) [[unlikely]] {
+        CUresult refused;
+        if (is_refused(*stream, &refused)) return refused;
+    }
     Runtime& runtime = *Runtime::get();
     runtime.session().drain();
     if (const CUresult error = take_error(*stream->context); error != CUDA_SUCCESS) return error;
@@ -81,6 +85,12 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
     Event* event = Runtime::get()->events.find(event_handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (is_capturing(*stream) || event->captured.is_captured) [[unlikely]] {
+        if (is_capturing(*stream) && (flags & CU_EVENT_WAIT_EXTERNAL) != 0)
+            return graph::capture_work(stream->capturing, graph::EventWork{event_handle, false});
+        return graph::capture_wait(stream->capturing, stream->context, (stream->flags & CU_STREAM_NON_BLOCKING) == 0,
+                                   stream->number == 0, event->captured);
+    }
     return submit<wire::StreamWaitEvent>(*stream, 0, [&](auto& frame, std::byte*) {
         frame.event = event->number;
         frame.flags = flags;
@@ -130,39 +140,6 @@ CUresult cuStreamGetCtx(CUstream handle, CUcontext* of) {
 CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green) {
     if (green != nullptr) *green = nullptr;
     return cuStreamGetCtx(handle, context);
-}
-
-CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
-    Context* context;
-    Stream* stream;
-    if (const CUresult result = find(handle, &context, &stream); result != CUDA_SUCCESS) return result;
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;  // capture cannot have begun: it is not supported
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id) {
-    return cuStreamGetCaptureInfo_v2(handle, status, id, nullptr, nullptr, nullptr);
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-    static thread_local CUstreamCaptureMode t_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    if (*mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_ERROR_INVALID_VALUE;
-    std::swap(t_mode, *mode);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph*,
-                                   const CUgraphNode**, std::size_t* count) {
-    const CUresult result = cuStreamIsCapturing(handle, status);
-    if (result == CUDA_SUCCESS && id != nullptr) *id = 0;
-    if (result == CUDA_SUCCESS && count != nullptr) *count = 0;
-    return result;
-}
-
-CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                   const CUgraphNode** dependencies, const CUgraphEdgeData**, std::size_t* count) {
-    return cuStreamGetCaptureInfo_v2(handle, status, id, graph, dependencies, count);
 }
 
 }  // namespace weft::shim::api

@@ -67,6 +67,9 @@ CUresult receive_in_place(Stream& stream, const HostRange& range, void* destinat
 CUresult copy_to_device(Stream& stream, CUdeviceptr destination, const void* source, std::uint64_t size_bytes,
                         CopyMode mode) {
     if (size_bytes == 0) return CUDA_SUCCESS;
+    if (is_capturing(stream) && mode == CopyMode::asynchronous) [[unlikely]]
+        return capture_copy(stream, CU_MEMORYTYPE_DEVICE, reinterpret_cast<const void*>(destination),
+                            CU_MEMORYTYPE_HOST, source, size_bytes);
     Runtime& runtime = *Runtime::get();
     const auto* bytes = static_cast<const std::byte*>(source);
     const auto range = runtime.host_memory().find(source, size_bytes);
@@ -89,6 +92,9 @@ CUresult copy_to_device(Stream& stream, CUdeviceptr destination, const void* sou
 CUresult copy_from_device(Stream& stream, void* destination, CUdeviceptr source, std::uint64_t size_bytes,
                           CopyMode mode) {
     if (size_bytes == 0) return CUDA_SUCCESS;
+    if (is_capturing(stream) && mode == CopyMode::asynchronous) [[unlikely]]
+        return capture_copy(stream, CU_MEMORYTYPE_HOST, destination, CU_MEMORYTYPE_DEVICE,
+                            reinterpret_cast<const void*>(source), size_bytes);
     Runtime& runtime = *Runtime::get();
     Session& session = runtime.session();
     const auto range = runtime.host_memory().find(destination, size_bytes);

@@ -8,20 +8,6 @@
 namespace weft::shim {
 namespace {
 
-template <typename Frame>
-void fill_side(Frame& frame, const DeviceSide& side, const Box& box) {
-    frame.place = side.place;
-    frame.row_pitch = side.pitches.row;
-    frame.plane_pitch = side.pitches.plane;
-    frame.width = box.width;
-    frame.height = box.height;
-    frame.depth = box.depth;
-    frame.x = side.x;
-    frame.y = side.y;
-    frame.z = side.z;
-    frame.is_array = side.is_array ? 1 : 0;
-}
-
 // One stretch of memory on both sides: an ordinary copy.
 bool is_linear(const DeviceSide& device, const HostSide& host, const Box& box) {
     return !device.is_array && device.pitches.is_packed(box) && host.pitches.is_packed(box);
@@ -30,7 +16,7 @@ bool is_linear(const DeviceSide& device, const HostSide& host, const Box& box) {
 CUresult send_piece(Stream& stream, const DeviceSide& to, const Box& box, std::uint64_t offset,
                     std::span<const std::byte> bytes) {
     const auto fill = [&](wire::CopyBoxH2d& frame) {
-        fill_side(frame, to, box);
+        fill_box_side(frame, to, box);
         frame.offset = offset;
     };
     if (bytes.size() > wire::kMaxInlineBytes) return submit_payload<wire::CopyBoxH2d>(stream, bytes, fill);
@@ -61,7 +47,7 @@ CUresult send_now(Stream& stream, const DeviceSide& to, const HostSide& from, co
 CUresult move_in_place(Stream& stream, const DeviceSide& device, const HostSide& host, const HostRange& range,
                        const Box& box, bool to_device, CopyMode mode) {
     const auto fill = [&](wire::CopyBoxSegment& frame, std::byte*) {
-        fill_side(frame, device, box);
+        fill_box_side(frame, device, box);
         frame.segment = range.segment;
         frame.host_offset = range.offset + (reinterpret_cast<std::uint64_t>(host.base) - range.address);
         frame.host_row_pitch = host.pitches.row;
@@ -75,7 +61,7 @@ CUresult move_in_place(Stream& stream, const DeviceSide& device, const HostSide&
 CUresult send_when_asked(Stream& stream, const DeviceSide& to, const HostSide& from, const Box& box) {
     const std::uint32_t pull = Runtime::get()->open_pull(from.base, from.pitches, box);
     return submit<wire::CopyBoxPull>(stream, 0, [&](auto& frame, std::byte*) {
-        fill_side(frame, to, box);
+        fill_box_side(frame, to, box);
         frame.pull = pull;
     });
 }
@@ -107,7 +93,7 @@ CUresult copy_box_from_device(Stream& stream, const HostSide& to, const DeviceSi
     const bool in_background = mode == CopyMode::asynchronous && range.has_value();
     const std::uint32_t transfer = session.transfers().open_box(to.base, to.pitches, box, in_background);
     const auto fill = [&](wire::CopyBoxD2h& frame, std::byte*) {
-        fill_side(frame, from, box);
+        fill_box_side(frame, from, box);
         frame.transfer = transfer;
     };
     if (in_background) {

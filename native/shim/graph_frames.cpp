@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "shim/device_range.h"
+#include "shim/copy_box.h"
 #include "shim/library.h"
 #include "shim/submit.h"
 
@@ -70,59 +70,6 @@ CUresult encode_fill(const CUDA_MEMSET_NODE_PARAMS& fill, Context& context, std:
     });
 }
 
-CUresult encode_in(const CopySides& copy, Context& context, ExecutableGraph::HostEnd* end,
-                   std::vector<std::byte>* out) {
-    Runtime& runtime = *Runtime::get();
-    const void* source = reinterpret_cast<const void*>(copy.source);
-    const auto range = runtime.host_memory().find(source, copy.size_bytes);
-    if (range && range->segment != 0)
-        return encode<wire::CopyH2dSegment>(context.number, 0, out, [&](auto& frame, std::byte*) {
-            frame.destination = copy.destination;
-            frame.size_bytes = copy.size_bytes;
-            frame.offset = range->offset + (copy.source - range->address);
-            frame.segment = range->segment;
-        });
-    end->pull = runtime.open_pull(source, copy.size_bytes, true);
-    return encode<wire::CopyH2dPull>(context.number, 0, out, [&](auto& frame, std::byte*) {
-        frame.destination = copy.destination;
-        frame.size_bytes = copy.size_bytes;
-        frame.pull = end->pull;
-    });
-}
-
-CUresult encode_out(const CopySides& copy, Context& context, ExecutableGraph::HostEnd* end,
-                    std::vector<std::byte>* out) {
-    Runtime& runtime = *Runtime::get();
-    auto* destination = reinterpret_cast<std::byte*>(copy.destination);
-    const auto range = runtime.host_memory().find(destination, copy.size_bytes);
-    if (range && range->segment != 0)
-        return encode<wire::CopyD2hSegment>(context.number, 0, out, [&](auto& frame, std::byte*) {
-            frame.source = copy.source;
-            frame.size_bytes = copy.size_bytes;
-            frame.offset = range->offset + (copy.destination - range->address);
-            frame.segment = range->segment;
-        });
-    end->transfer = runtime.session().transfers().open_repeated({destination, copy.size_bytes});
-    return encode<wire::CopyD2h>(context.number, 0, out, [&](auto& frame, std::byte*) {
-        frame.source = copy.source;
-        frame.size_bytes = copy.size_bytes;
-        frame.transfer = end->transfer;
-    });
-}
-
-CUresult encode_copy(const CUDA_MEMCPY3D& copy, Context& context, ExecutableGraph::HostEnd* end,
-                     std::vector<std::byte>* out) {
-    CopySides sides;
-    if (const CUresult read = read_copy(copy, &sides); read != CUDA_SUCCESS) return read;
-    if (!sides.to_device) return encode_out(sides, context, end, out);
-    if (!sides.from_device) return encode_in(sides, context, end, out);
-    return encode<wire::MemcpyDtoDAsync>(context.number, 0, out, [&](auto& frame, std::byte*) {
-        frame.dstDevice = sides.destination;
-        frame.srcDevice = sides.source;
-        frame.ByteCount = sides.size_bytes;
-    });
-}
-
 CUresult encode_host(const HostWork& work, Context& context, ExecutableGraph::HostEnd* end,
                      std::vector<std::byte>* out) {
     Runtime& runtime = *Runtime::get();
@@ -130,6 +77,131 @@ CUresult encode_host(const HostWork& work, Context& context, ExecutableGraph::Ho
     const HostCall call{.function = work.function, .data = work.data, .stays = true};
     if (const CUresult added = runtime.callbacks().add(end->call, call); added != CUDA_SUCCESS) return added;
     return encode<wire::HostFunction>(context.number, 0, out, [&](auto& frame, std::byte*) { frame.call = end->call; });
+}
+
+bool is_linear(const CopySides& copy) {
+    const Pitches& to = copy.to_device ? copy.to_place.pitches : copy.to_host.pitches;
+    const Pitches& from = copy.from_device ? copy.from_place.pitches : copy.from_host.pitches;
+    return !copy.to_place.is_array && !copy.from_place.is_array && to.is_packed(copy.box) && from.is_packed(copy.box);
+}
+
+// A box between a shared segment and the device.
+CUresult encode_in_place(const CopySides& copy, const DeviceSide& device, const HostSide& host, const HostRange& range,
+                         Context& context, std::vector<std::byte>* out) {
+    const std::uint64_t offset = range.offset + (reinterpret_cast<std::uint64_t>(host.base) - range.address);
+    if (!is_linear(copy))
+        return encode<wire::CopyBoxSegment>(context.number, 0, out, [&](auto& frame, std::byte*) {
+            fill_box_side(frame, device, copy.box);
+            frame.segment = range.segment;
+            frame.host_offset = offset;
+            frame.host_row_pitch = host.pitches.row;
+            frame.host_plane_pitch = host.pitches.plane;
+            frame.to_device = copy.to_device ? 1 : 0;
+        });
+    const auto fill = [&](auto& frame) {
+        frame.size_bytes = *copy.box.bytes();
+        frame.offset = offset;
+        frame.segment = range.segment;
+    };
+    if (copy.to_device)
+        return encode<wire::CopyH2dSegment>(context.number, 0, out, [&](auto& frame, std::byte*) {
+            fill(frame);
+            frame.destination = device.place;
+        });
+    return encode<wire::CopyD2hSegment>(context.number, 0, out, [&](auto& frame, std::byte*) {
+        fill(frame);
+        frame.source = device.place;
+    });
+}
+
+CUresult encode_in(const CopySides& copy, Context& context, ExecutableGraph::HostEnd* end,
+                   std::vector<std::byte>* out) {
+    Runtime& runtime = *Runtime::get();
+    const HostSide& host = copy.from_host;
+    const auto range = runtime.host_memory().find(host.base, *host.pitches.span(copy.box));
+    if (range && range->segment != 0) return encode_in_place(copy, copy.to_place, host, *range, context, out);
+    end->pull = runtime.open_pull(host.base, host.pitches, copy.box, true);
+    if (!is_linear(copy))
+        return encode<wire::CopyBoxPull>(context.number, 0, out, [&](auto& frame, std::byte*) {
+            fill_box_side(frame, copy.to_place, copy.box);
+            frame.pull = end->pull;
+        });
+    return encode<wire::CopyH2dPull>(context.number, 0, out, [&](auto& frame, std::byte*) {
+        frame.destination = copy.to_place.place;
+        frame.size_bytes = *copy.box.bytes();
+        frame.pull = end->pull;
+    });
+}
+
+CUresult encode_out(const CopySides& copy, Context& context, ExecutableGraph::HostEnd* end,
+                    std::vector<std::byte>* out) {
+    Runtime& runtime = *Runtime::get();
+    const HostSide& host = copy.to_host;
+    const auto range = runtime.host_memory().find(host.base, *host.pitches.span(copy.box));
+    if (range && range->segment != 0) return encode_in_place(copy, copy.from_place, host, *range, context, out);
+    Transfers& transfers = runtime.session().transfers();
+    if (!is_linear(copy)) {
+        end->transfer = transfers.open_repeated(host.base, host.pitches, copy.box);
+        return encode<wire::CopyBoxD2h>(context.number, 0, out, [&](auto& frame, std::byte*) {
+            fill_box_side(frame, copy.from_place, copy.box);
+            frame.transfer = end->transfer;
+        });
+    }
+    end->transfer = transfers.open_repeated({host.base, *copy.box.bytes()});
+    return encode<wire::CopyD2h>(context.number, 0, out, [&](auto& frame, std::byte*) {
+        frame.source = copy.from_place.place;
+        frame.size_bytes = *copy.box.bytes();
+        frame.transfer = end->transfer;
+    });
+}
+
+CUresult encode_within(const CopySides& copy, Context& context, std::vector<std::byte>* out) {
+    if (is_linear(copy))
+        return encode<wire::MemcpyDtoDAsync>(context.number, 0, out, [&](auto& frame, std::byte*) {
+            frame.dstDevice = copy.to_place.place;
+            frame.srcDevice = copy.from_place.place;
+            frame.ByteCount = *copy.box.bytes();
+        });
+    return encode<wire::CopyBoxD2d>(context.number, 0, out, [&](auto& frame, std::byte*) {
+        frame.to_place = copy.to_place.place;
+        frame.to_row_pitch = copy.to_place.pitches.row;
+        frame.to_plane_pitch = copy.to_place.pitches.plane;
+        frame.from_place = copy.from_place.place;
+        frame.from_row_pitch = copy.from_place.pitches.row;
+        frame.from_plane_pitch = copy.from_place.pitches.plane;
+        frame.width = copy.box.width;
+        frame.height = copy.box.height;
+        frame.depth = copy.box.depth;
+    });
+}
+
+struct HostCopy {
+    HostSide to, from;
+    Box box;
+};
+
+// From host to host: a host function of our own.
+CUresult encode_on_host(const CopySides& copy, Context& context, ExecutableGraph::HostEnd* end,
+                        std::vector<std::byte>* out) {
+    end->copy = std::make_shared<HostCopy>(HostCopy{copy.to_host, copy.from_host, copy.box});
+    const auto run = [](void* data) {
+        const auto& host = *static_cast<const HostCopy*>(data);
+        for (std::uint64_t z = 0; z < host.box.depth; ++z)
+            for (std::uint64_t y = 0; y < host.box.height; ++y)
+                std::memmove(host.to.base + z * host.to.pitches.plane + y * host.to.pitches.row,
+                             host.from.base + z * host.from.pitches.plane + y * host.from.pitches.row, host.box.width);
+    };
+    return encode_host({run, end->copy.get()}, context, end, out);
+}
+
+CUresult encode_copy(const CUDA_MEMCPY3D& copy, Context& context, ExecutableGraph::HostEnd* end,
+                     std::vector<std::byte>* out) {
+    CopySides sides;
+    if (const CUresult read = api::read_sides(copy, &sides); read != CUDA_SUCCESS) return read;
+    if (sides.to_device && sides.from_device) return encode_within(sides, context, out);
+    if (sides.to_device) return encode_in(sides, context, end, out);
+    if (sides.from_device) return encode_out(sides, context, end, out);
+    return encode_on_host(sides, context, end, out);
 }
 
 CUresult encode_event(const EventWork& work, Context& context, std::vector<std::byte>* out) {
@@ -142,50 +214,7 @@ CUresult encode_event(const EventWork& work, Context& context, std::vector<std::
                                          [&](auto& frame, std::byte*) { frame.event = event->number; });
 }
 
-// One side of a copy: whether it is device memory, and where it begins.
-CUresult read_side(CUmemorytype type, const void* host, CUdeviceptr device, std::size_t x, bool* is_device,
-                   CUdeviceptr* address) {
-    switch (type) {
-        case CU_MEMORYTYPE_HOST:
-            *is_device = false;
-            *address = reinterpret_cast<CUdeviceptr>(host) + x;
-            return host != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-        case CU_MEMORYTYPE_DEVICE:
-            *is_device = true;
-            *address = device + x;
-            return CUDA_SUCCESS;
-        case CU_MEMORYTYPE_UNIFIED:
-            *is_device = find_device_range(device).has_value();
-            *address = device + x;
-            return device != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-        case CU_MEMORYTYPE_ARRAY: return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    return CUDA_ERROR_INVALID_VALUE;
-}
-
 }  // namespace
-
-CUresult read_copy(const CUDA_MEMCPY3D& copy, CopySides* sides) {
-    if (copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
-    // Rows that follow each other without a gap are one.
-    const bool is_flat =
-        copy.Depth == 1 &&
-        (copy.Height == 1 || (copy.srcPitch == copy.WidthInBytes && copy.dstPitch == copy.WidthInBytes));
-    const bool begins_at_row = (copy.srcY | copy.srcZ | copy.dstY | copy.dstZ | copy.srcLOD | copy.dstLOD) == 0;
-    if (!is_flat || !begins_at_row) return CUDA_ERROR_NOT_SUPPORTED;
-    sides->size_bytes = copy.WidthInBytes * copy.Height;
-    if (const CUresult read = read_side(copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstXInBytes,
-                                        &sides->to_device, &sides->destination);
-        read != CUDA_SUCCESS)
-        return read;
-    if (const CUresult read = read_side(copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcXInBytes,
-                                        &sides->from_device, &sides->source);
-        read != CUDA_SUCCESS)
-        return read;
-    if (sides->to_device && !is_device_range(sides->destination, sides->size_bytes)) return CUDA_ERROR_INVALID_VALUE;
-    if (sides->from_device && !is_device_range(sides->source, sides->size_bytes)) return CUDA_ERROR_INVALID_VALUE;
-    return sides->to_device || sides->from_device ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-}
 
 CUresult encode_work(const graph::Work& work, Context& context, ExecutableGraph::HostEnd* end,
                      std::vector<std::byte>* frame) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "graph/backend.h"
+#include "shim/copy_box.h"
 #include "shim/device_range.h"
 #include "shim/graph_frames.h"
 #include "shim/launch.h"
@@ -159,7 +160,7 @@ CUresult ShimBackend::check(const Work& work) {
     if (const auto* kernel = std::get_if<graph::KernelWork>(&work)) return check_kernel(*kernel);
     if (const auto* copy = std::get_if<graph::CopyWork>(&work)) {
         CopySides sides;
-        return read_copy(copy->copy, &sides);
+        return api::read_sides(copy->copy, &sides);
     }
     if (const auto* fill = std::get_if<graph::FillWork>(&work))
         return is_filled_range(fill->fill) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -235,6 +236,7 @@ CUresult ShimBackend::launch(Exec& exec, CUstream handle) {
     if (const CUresult result = usable_context(&context); result != CUDA_SUCCESS) return result;
     Stream* stream;
     if (const CUresult result = find_stream(*context, handle, &stream); result != CUDA_SUCCESS) return result;
+    if (is_capturing(*stream)) return capture_launch(*stream, exec.plan);
     ExecutableGraph& executable = executable_of(exec);
     if (stream->context != executable.context || stream->context->number != executable.context_number)
         return CUDA_ERROR_INVALID_CONTEXT;

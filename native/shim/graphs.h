@@ -2,6 +2,7 @@
 // Design note: docs/design/graphs.md.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "graph/backend.h"
@@ -20,6 +21,7 @@ struct ExecutableGraph final : graph::Executable {
         std::uint32_t call = 0;      // host function
         std::uint32_t pull = 0;      // bytes to be sent when they are asked for
         std::uint32_t transfer = 0;  // bytes that come
+        std::shared_ptr<void> copy;  // of a copy from host to host, which is a host function
     };
     std::uint32_t number = 0;
     Context* context = nullptr;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gen/cuda_abi.h"
+#include "graph/capture.h"
 #include "shim/handle_table.h"
 #include "shim/memory_pool.h"
 #include "wire/describe.h"
@@ -50,6 +51,7 @@ struct Stream {
     std::atomic<std::uint64_t> watched_work{0};
     std::uint64_t unified_epoch = 0;  // pages of unified memory that its work waits for; under that one's lock
     std::uint64_t handle = 0;
+    graph::StreamCapture capturing;
     std::unordered_map<int, CUstreamAttrValue> attributes;  // by id; guarded by the context's mutex
 };
 
@@ -62,6 +64,7 @@ struct Event {
     std::atomic<std::uint32_t> watched_record{0};
     std::atomic<std::uint64_t> work{0};    // work number of the newest record
     std::atomic<std::uint32_t> stream{0};  // number of the stream of the newest record
+    graph::EventCapture captured;
 };
 
 struct Function {

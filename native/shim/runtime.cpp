@@ -265,7 +265,10 @@ void Runtime::close_context(Context& context, bool reset) {
         streams_gone.swap(context.streams);
         modules_gone.swap(context.modules);
     }
-    for (auto& [number, stream] : streams_gone) (void)streams.remove(stream->handle);
+    for (auto& [number, stream] : streams_gone) {
+        graph::drop_stream(stream->capturing);
+        (void)streams.remove(stream->handle);
+    }
     for (auto& [number, module] : modules_gone) forget_module(*module);
     const std::uint32_t number = context.number;
     (void)session_->send<wire::CtxDestroy>(number, 0, [&](auto& frame, std::byte*) {

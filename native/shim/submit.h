@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "shim/captured.h"
 #include "shim/current.h"
 #include "shim/runtime.h"
 
@@ -34,6 +35,15 @@ CUresult synchronize(Stream& stream);
 template <typename Frame, typename Fill>
 CUresult submit(Stream& stream, std::size_t tail_bytes, Fill&& fill) {
     Runtime& runtime = *Runtime::get();
+    if (graph::is_any_capturing()) [[unlikely]] {
+        if (is_capturing(stream) && kFillsOrCopies<Frame>) {
+            Frame frame{};
+            fill(frame, nullptr);
+            return capture_frame(stream, frame);
+        }
+        CUresult result;
+        if (is_refused(stream, &result)) return result;
+    }
     if constexpr (kFillsOrCopies<Frame>) {
         if (runtime.unified().is_used()) [[unlikely]] {
             if (const CUresult ready = runtime.unified().before_work(stream); ready != CUDA_SUCCESS) return ready;
@@ -56,6 +66,10 @@ CUresult submit(Stream& stream, std::size_t tail_bytes, Fill&& fill) {
 template <typename Frame, typename Fill>
 Reply submit_and_wait(Stream& stream, std::size_t tail_bytes, Fill&& fill) {
     Runtime& runtime = *Runtime::get();
+    if (graph::is_any_capturing()) [[unlikely]] {
+        CUresult result;
+        if (is_refused(stream, &result)) return Reply{result, {}};
+    }
     if (!take_credit(stream, 0)) return Reply{Session::kLost, {}};
     std::uint64_t work = 0;
     Reply reply = runtime.session().call<Frame>(stream.context->number, tail_bytes, [&](Frame& frame, std::byte* tail) {
@@ -72,6 +86,10 @@ Reply submit_and_wait(Stream& stream, std::size_t tail_bytes, Fill&& fill) {
 
 template <typename Frame, typename Fill>
 CUresult submit_payload(Stream& stream, std::span<const std::byte> payload, Fill&& fill) {
+    if (graph::is_any_capturing()) [[unlikely]] {
+        CUresult result;
+        if (is_refused(stream, &result)) return result;
+    }
     Runtime& runtime = *Runtime::get();
     if (!take_credit(stream, payload.size())) return Session::kLost;
     return runtime.session().send_payload<Frame>(

@@ -20,14 +20,18 @@ std::uint32_t Transfers::open_box(std::byte* base, const Pitches& pitches, const
     return number;
 }
 
-std::uint32_t Transfers::open_repeated(std::span<std::byte> destination) {
+std::uint32_t Transfers::open_repeated(std::span<std::byte> destination) { return repeat(open(destination, true)); }
+
+std::uint32_t Transfers::open_repeated(std::byte* base, const Pitches& pitches, const Box& box) {
+    return repeat(open_box(base, pitches, box, true));
+}
+
+std::uint32_t Transfers::repeat(std::uint32_t number) {
     std::lock_guard lock(mutex_);
-    const std::uint32_t number = ++next_;
-    Transfer transfer{destination, destination.size(), true, UINT64_MAX, {}};
-    transfer.size_bytes = destination.size();
+    Transfer& transfer = open_.find(number)->second;
     transfer.is_repeated = true;
+    transfer.size_bytes = transfer.remaining;
     transfer.expected = 0;
-    open_.emplace(number, transfer);
     return number;
 }
 

@@ -21,6 +21,7 @@ class Transfers {
     std::uint32_t open_box(std::byte* base, const Pitches& pitches, const Box& box, bool in_background);
     // One that stays open and is filled again and again, each time after an expect().
     std::uint32_t open_repeated(std::span<std::byte> destination);
+    std::uint32_t open_repeated(std::byte* base, const Pitches& pitches, const Box& box);
     void expect(std::uint32_t transfer);
     // The number of the work that it is part of; none before this.
     void belongs_to(std::uint32_t transfer, std::uint64_t work);
@@ -42,6 +43,7 @@ class Transfers {
     bool empty() const;
 
   private:
+    std::uint32_t repeat(std::uint32_t transfer);
     struct Rows {
         Pitches pitches;
         Box box;

@@ -24,6 +24,7 @@ PROGRAMS = ("vector_add", "threads", "module_loop", "copies")
 SUITES = (
     "BoxRules",
     "Boxes",
+    "Captures",
     "Contexts",
     "CopyRules",
     "Copies",

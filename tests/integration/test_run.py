@@ -75,6 +75,26 @@ def test_tinygrad_trains_to_95_percent(environment: Environment, tmp_path: Path,
 
 
 @pytest.mark.timeout(120)
+def test_tinygrad_trains_with_graphs(environment: Environment, tmp_path: Path, path: str) -> None:
+    """Its JIT makes a graph of a step; each launch follows some updates of nodes, and none of them waits."""
+    trace = tmp_path / "calls.jsonl"
+    environ = environment | {"DEV": "CUDA:PTX", "JIT": "1", "CACHEDB": str(tmp_path / "cache.db")} | library_path()
+    script = str(ROOT / "examples" / "train_digits.py")
+    command = [sys.executable, script, "--json"]
+    done = run_weft("run", "--path", path, "--trace", str(trace), "--", *command, environ=environ, timeout_s=110)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["test_accuracy"] >= 0.95
+    assert sum(result["losses"][-10:]) < 0.3 * sum(result["losses"][:10])
+    calls = [json.loads(line) for line in trace.read_text().splitlines()]
+    launches = [call for call in calls if call["call"] == "cuGraphLaunch"]
+    updates = [call for call in calls if call["call"] == "cuGraphExecKernelNodeSetParams"]
+    assert len(launches) >= 100
+    assert len(updates) >= 2 * len(launches)
+    assert all(call["wait_us"] == 0 for call in launches + updates)
+
+
+@pytest.mark.timeout(120)
 def test_numba_draws_the_mandelbrot_set(environment: Environment, tmp_path: Path, path: str) -> None:
     picture = tmp_path / "m.png"
     script = str(ROOT / "examples" / "mandelbrot.py")

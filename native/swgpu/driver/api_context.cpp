@@ -144,6 +144,8 @@ WEFT_API CUresult cuCtxSynchronize_v2(CUcontext handle) {
     Ref<Context> context;
     WEFT_TRY(named(handle, &context));
     WEFT_TRY(context->status());
+    if (weft::graph::is_any_capturing())
+        WEFT_TRY(weft::graph::check_legacy_use(context.get(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
     synchronize(*context);
     return context->status();
 }

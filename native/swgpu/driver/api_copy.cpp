@@ -41,6 +41,25 @@ void stage(CopyOperation& copy) {
     copy.from = staging;
 }
 
+// As a node of the graph that the stream captures.
+CUresult capture(Stream& stream, const Side& to, const Side& from, const Box& box) {
+    weft::graph::CopyWork work;
+    work.copy.dstMemoryType = to.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    work.copy.srcMemoryType = from.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    work.copy.dstDevice = to.device ? to.address : 0;
+    work.copy.srcDevice = from.device ? from.address : 0;
+    work.copy.dstHost = to.device ? nullptr : reinterpret_cast<void*>(to.address);
+    work.copy.srcHost = from.device ? nullptr : reinterpret_cast<const void*>(from.address);
+    work.copy.dstPitch = to.row_pitch;
+    work.copy.srcPitch = from.row_pitch;
+    work.copy.dstHeight = to.row_pitch != 0 ? to.plane_pitch / to.row_pitch : 0;
+    work.copy.srcHeight = from.row_pitch != 0 ? from.plane_pitch / from.row_pitch : 0;
+    work.copy.WidthInBytes = box.width;
+    work.copy.Height = box.height;
+    work.copy.Depth = box.depth;
+    return weft::graph::capture_work(stream.capturing, work);
+}
+
 CUresult submit(CUstream handle, Side to, Side from, Box box, Way way) {
     WEFT_ENTER(entry);
     Ref<Stream> stream;
@@ -49,6 +68,8 @@ CUresult submit(CUstream handle, Side to, Side from, Box box, Way way) {
     if (to.address == 0 || from.address == 0) return CUDA_ERROR_INVALID_VALUE;
     if (!covers(to, box, true) || !covers(from, box, false)) return CUDA_ERROR_INVALID_VALUE;
 
+    if (stream->is_capturing() && way == Way::async) return capture(*stream, to, from, box);
+    WEFT_TRY(refuse_while_capturing(*stream));
     const bool pageable_source = !from.device && !page_locked(from.address, span(from, box));
     const bool pageable_target = !to.device && !page_locked(to.address, span(to, box));
     const bool between_devices = to.device && from.device;
@@ -218,6 +239,12 @@ CUresult fill(CUstream handle, CUdeviceptr to, std::uint64_t pitch, std::uint32_
     if (operation->box.empty()) return CUDA_SUCCESS;
     if (height > 1 && pitch < operation->box.width) return CUDA_ERROR_INVALID_VALUE;
     if (!covers(operation->to, operation->box, true)) return CUDA_ERROR_INVALID_VALUE;
+    if (stream->is_capturing()) {
+        weft::graph::FillWork work;
+        work.fill = {to, pitch, pattern, unit, count, height};
+        return weft::graph::capture_work(stream->capturing, work);
+    }
+    WEFT_TRY(check_captures(*stream));
     const bool run_inline = kImmediate || operation->box.bytes() <= kInlineBytes;
     driver().scheduler.enqueue(*stream, std::move(operation), run_inline);
     return CUDA_SUCCESS;

@@ -56,6 +56,13 @@ WEFT_API CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_handle,
     Ref<Stream> stream;
     WEFT_TRY(resolve_stream(entry, stream_handle, &stream));
     if (&event->context() != &stream->context()) return CUDA_ERROR_INVALID_HANDLE;
+    WEFT_TRY(check_captures(*stream));
+    if (stream->is_capturing()) {
+        if ((flags & CU_EVENT_RECORD_EXTERNAL) != 0)
+            return weft::graph::capture_work(stream->capturing, weft::graph::EventWork{handle, true});
+        return weft::graph::capture_record(stream->capturing, event->captured);
+    }
+    weft::graph::forget_record(event->captured);
     driver().scheduler.record(*stream, *event);
     return CUDA_SUCCESS;
 }
@@ -66,6 +73,7 @@ WEFT_API CUresult cuEventQuery(CUevent handle) {
     WEFT_TRY(check_ready());
     const Ref<Event> event = find<Event>(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (event->captured.is_captured) return weft::graph::refuse_event(event->captured);
     const Ref<Marker> marker = driver().scheduler.last_record(*event);
     if (marker && !marker->done.load(std::memory_order_acquire)) return CUDA_ERROR_NOT_READY;
     return event->context().status();
@@ -76,6 +84,7 @@ WEFT_API CUresult cuEventSynchronize(CUevent handle) {
     WEFT_TRY(check_ready());
     const Ref<Event> event = find<Event>(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (event->captured.is_captured) return weft::graph::refuse_event(event->captured);
     const Ref<Marker> marker = driver().scheduler.last_record(*event);
     if (marker && !marker->done.load(std::memory_order_acquire))
         driver().scheduler.wait(*marker->stream, marker->sequence);

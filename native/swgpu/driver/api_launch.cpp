@@ -105,6 +105,27 @@ CUresult pack(const weft::ptx::FunctionInfo& info, void** pointers, void** extra
     return CUDA_SUCCESS;
 }
 
+// As a node of the graph that the stream captures.
+CUresult capture_kernel(const CUlaunchConfig& config, Function& function, Stream& stream,
+                        std::span<const std::uint8_t> packed) {
+    weft::graph::KernelWork work;
+    if (function.handle() == 0) HandleTable::instance().insert(&function);
+    work.function = function.handle_as<CUfunction>();
+    const unsigned grid[] = {config.gridDimX, config.gridDimY, config.gridDimZ};
+    const unsigned block[] = {config.blockDimX, config.blockDimY, config.blockDimZ};
+    std::copy_n(grid, 3, work.grid);
+    std::copy_n(block, 3, work.block);
+    work.shared_bytes = config.sharedMemBytes;
+    work.parameters.resize(packed.size());
+    if (!packed.empty()) std::memcpy(work.parameters.data(), packed.data(), packed.size());
+    work.attributes.assign(config.attrs, config.attrs + config.numAttrs);
+    weft::graph::FunctionShape shape;
+    shape.parameter_bytes = function.info.parameter_bytes;
+    for (const weft::ptx::Parameter& parameter : function.info.parameters)
+        shape.parameters.push_back({parameter.offset_bytes, parameter.size_bytes});
+    return weft::graph::capture_work(stream.capturing, std::move(work), std::move(shape));
+}
+
 CUresult submit(const CUlaunchConfig& config, Function& function, const Ref<Stream>& stream,
                 const Attributes& attributes, void** pointers, void** extra) {
     std::uint8_t small[512];
@@ -117,6 +138,8 @@ CUresult submit(const CUlaunchConfig& config, Function& function, const Ref<Stre
         std::memset(small, 0, function.info.parameter_bytes);
     }
     WEFT_TRY(pack(function.info, pointers, extra, packed));
+    if (stream->is_capturing())
+        return capture_kernel(config, function, *stream, {packed, function.info.parameter_bytes});
     LaunchRequest request{.config = config, .function = function, .stream = *stream};
     request.cooperative = attributes.cooperative;
     request.parameters = {packed, function.info.parameter_bytes};
@@ -130,6 +153,7 @@ CUresult launch(const CUlaunchConfig& config, CUfunction handle, Attributes attr
     WEFT_ENTER(entry);
     Ref<Stream> stream;
     WEFT_TRY(resolve_stream(entry, config.hStream, &stream));
+    WEFT_TRY(check_captures(*stream));
     Ref<Function> function = find<Function>(handle);
     Ref<Kernel> kernel;
     if (!function) {

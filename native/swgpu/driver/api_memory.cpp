@@ -69,6 +69,7 @@ WEFT_API CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
 
 WEFT_API CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t size) {
     WEFT_ENTER(entry);
+    if (weft::graph::is_any_capturing()) WEFT_TRY(weft::graph::check_unsafe_call());
     if (out == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
     const auto address = allocate_device(entry.device(), *entry.context, size, MemoryKind::device);
     if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -89,6 +90,7 @@ WEFT_API CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t wid
 
 WEFT_API CUresult cuMemFree_v2(CUdeviceptr address) {
     WEFT_ENTER(entry);
+    if (weft::graph::is_any_capturing()) WEFT_TRY(weft::graph::check_unsafe_call());
     if (address == 0) return CUDA_SUCCESS;
     const auto allocation = driver().space.find(address);
     if (!allocation || allocation->start != address || allocation->kind != MemoryKind::device)

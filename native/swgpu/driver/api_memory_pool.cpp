@@ -120,6 +120,17 @@ WEFT_API CUresult cuMemAllocAsync(CUdeviceptr* out, size_t size, CUstream handle
     WEFT_TRY(resolve_stream(entry, handle, &stream));
     Device* device = nullptr;
     WEFT_TRY(pools_of(stream->context().device(), out, &device));
+    if (stream->is_capturing()) {
+        // Its memory is there at once and lives as long as the graph.
+        const auto address = allocate_device(*device, stream->context(), size, MemoryKind::device);
+        if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
+        weft::graph::AllocateWork work;
+        work.parameters.bytesize = size;
+        work.parameters.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        work.parameters.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, {stream->context().device()}};
+        work.parameters.dptr = *out = *address;
+        return weft::graph::capture_work(stream->capturing, work);
+    }
     Ref<MemoryPool> pool;
     {
         std::lock_guard lock(device->pool_mutex);
@@ -143,6 +154,7 @@ WEFT_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     const auto allocation = driver().space.find(address);
     if (!allocation || allocation->start != address || allocation->kind != MemoryKind::device)
         return CUDA_ERROR_INVALID_VALUE;
+    if (stream->is_capturing()) return weft::graph::capture_work(stream->capturing, weft::graph::FreeWork{address});
     driver().scheduler.enqueue(*stream, std::make_unique<FreeOperation>(*allocation), true);
     return CUDA_SUCCESS;
 }

@@ -41,6 +41,7 @@ WEFT_API CUresult cuStreamDestroy_v2(CUstream handle) {
         return CUDA_ERROR_INVALID_HANDLE;
     const Ref<Stream> stream = HandleTable::instance().remove<Stream>(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    weft::graph::drop_stream(stream->capturing);
     stream->context().forget_object(*stream);  // what is queued in it keeps it alive
     return CUDA_SUCCESS;
 }
@@ -50,6 +51,7 @@ WEFT_API CUresult cuStreamSynchronize(CUstream handle) {
     WEFT_ENTER(entry);
     Ref<Stream> stream;
     WEFT_TRY(resolve_stream(entry, handle, &stream));
+    WEFT_TRY(refuse_while_capturing(*stream));
     Scheduler& scheduler = driver().scheduler;
     // The legacy default stream stands for the blocking streams too.
     if (stream->role() == Stream::Role::legacy) {
@@ -65,6 +67,7 @@ WEFT_API CUresult cuStreamQuery(CUstream handle) {
     WEFT_ENTER(entry);
     Ref<Stream> stream;
     WEFT_TRY(resolve_stream(entry, handle, &stream));
+    WEFT_TRY(refuse_while_capturing(*stream));
     if (!stream->idle()) return CUDA_ERROR_NOT_READY;
     if (stream->role() == Stream::Role::legacy) {
         for (const Ref<Stream>& other : driver().scheduler.busy_streams(stream->context())) {
@@ -81,6 +84,13 @@ WEFT_API CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsig
     const Ref<Event> event = find<Event>(event_handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     if (flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+    if (stream->is_capturing() || event->captured.is_captured) {
+        if (stream->is_capturing() && (flags & CU_EVENT_WAIT_EXTERNAL) != 0)
+            return weft::graph::capture_work(stream->capturing, weft::graph::EventWork{event_handle, false});
+        return weft::graph::capture_wait(stream->capturing, &stream->context(),
+                                         stream->role() == Stream::Role::blocking,
+                                         stream->role() == Stream::Role::legacy, event->captured);
+    }
     driver().scheduler.wait_event(*stream, *event);
     return CUDA_SUCCESS;
 }
@@ -125,31 +135,14 @@ WEFT_API CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
     return CUDA_SUCCESS;
 }
 
-// Capturing is not supported, so no stream is ever capturing.
-WEFT_API CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
-    Ref<Stream> stream;
-    WEFT_TRY(need_stream(handle, status, &stream));
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
-}
-
-WEFT_API CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
-                                            const CUgraphNode**, const CUgraphEdgeData**, size_t*) {
-    return cuStreamIsCapturing(handle, status);
-}
-WEFT_API CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
-                                            const CUgraphNode**, size_t*) {
-    return cuStreamIsCapturing(handle, status);
-}
-WEFT_API CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t*) {
-    return cuStreamIsCapturing(handle, status);
-}
-
 WEFT_API CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
     WEFT_ENTER(entry);
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Ref<Stream> stream;
     WEFT_TRY(resolve_stream(entry, handle, &stream));
+    WEFT_TRY(check_captures(*stream));
+    if (stream->is_capturing())
+        return weft::graph::capture_work(stream->capturing, weft::graph::HostWork{function, data});
     auto operation = std::make_unique<HostFunctionOperation>();
     operation->function = function;
     operation->data = data;
@@ -163,6 +156,8 @@ WEFT_API CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback
     if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     Ref<Stream> stream;
     WEFT_TRY(resolve_stream(entry, handle, &stream));
+    if (stream->is_capturing()) return weft::graph::refuse_capture(stream->capturing, CUDA_ERROR_NOT_SUPPORTED);
+    WEFT_TRY(check_captures(*stream));
     auto operation = std::make_unique<HostFunctionOperation>();
     operation->callback = callback;
     operation->stream_handle = handle;

@@ -95,6 +95,16 @@ CUresult resolve_stream(const Entry& entry, CUstream handle, Ref<Stream>* stream
     return *stream ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+CUresult check_captures(Stream& stream) {
+    if (!graph::is_any_capturing() || stream.role() != Stream::Role::legacy) return CUDA_SUCCESS;
+    return graph::check_legacy_use(&stream.context());
+}
+
+CUresult refuse_while_capturing(Stream& stream) {
+    if (stream.is_capturing()) return graph::refuse_capture(stream.capturing);
+    return check_captures(stream);
+}
+
 Device* find_device(CUdevice device) {
     if (device < 0 || static_cast<std::size_t>(device) >= driver().devices.size()) return nullptr;
     return driver().devices[static_cast<std::size_t>(device)].get();

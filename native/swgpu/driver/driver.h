@@ -70,6 +70,11 @@ Entry enter();
 // The stream that a handle means for the calling thread in the current context.
 CUresult resolve_stream(const Entry& entry, CUstream handle, Ref<Stream>* stream);
 
+// While something is captured: refuses a call that cannot be captured, or that would disturb a capture.
+CUresult refuse_while_capturing(Stream& stream);
+// The same for work that a capturing stream records: only the legacy default stream may disturb others.
+CUresult check_captures(Stream& stream);
+
 Device* find_device(CUdevice device);
 // Takes everything of the context down, after its work has ended.
 void destroy_context(Context& context);

@@ -126,6 +126,7 @@ class SoftwareBackend final : public graph::Backend {
         WEFT_ENTER(entry);
         Ref<Stream> stream;
         WEFT_TRY(resolve_stream(entry, handle, &stream));
+        if (stream->is_capturing()) return graph::capture_child(stream->capturing, exec.plan);
         auto& executable = static_cast<ExecutableGraph&>(*exec.executable);
         Scheduler& scheduler = driver().scheduler;
         scheduler.wait_event(*stream, *executable.last);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gen/cuda_abi.h"
+#include "graph/capture.h"
 #include "swgpu/driver/object.h"
 #include "swgpu/engine/engine.h"
 
@@ -106,6 +107,8 @@ class Stream final : public Object {
     std::uint64_t id() const { return id_; }
     bool idle() const { return completed.load(std::memory_order_acquire) == enqueued.load(std::memory_order_acquire); }
 
+    graph::StreamCapture capturing;
+    bool is_capturing() const { return graph::is_any_capturing() && capturing.capture != nullptr; }
     // Hints that programs set and ask for.
     std::mutex attributes_mutex;
     std::map<int, CUstreamAttrValue> attributes;
@@ -134,6 +137,7 @@ class Event final : public Object {
     ~Event() override;
     Context& context() const { return *context_; }
     unsigned flags() const { return flags_; }
+    graph::EventCapture captured;
     Ref<Marker> marker;  // of the last record; null: never recorded. Under the scheduler's lock.
 
   private:
