@@ -39,6 +39,8 @@ PROGRAMS = {
     "boxes": Program(("boxes.cu",)),
     "callbacks": Program(("callbacks.cu",)),
     "faults": Program(("faults.cu",)),
+    "graphs": Program(("graphs.cu",)),
+    "grid_sync": Program(("grid_sync.cu",)),
     "kernels": Program(("kernels.cu",)),
     "prints": Program(("prints.cu",), says="thread 3 of block 0 says 42 and 1.50\n"),
     "runtime": Program(("runtime.cu",)),

@@ -57,7 +57,8 @@ struct WorkOperation : Operation {
 struct KernelOperation final : Operation {
     KernelOperation() : Operation(Type::kernel) {}
     std::shared_ptr<engine::Launch> launch;
-    Ref<Object> module;  // keeps code and globals
+    Ref<Object> module;               // keeps code and globals
+    std::shared_ptr<void> workspace;  // of a cooperative grid
     Ref<Stream> stream;
     unsigned steppers = 0;  // workers inside step()
     bool stepped = false;   // has had its first step

@@ -130,6 +130,7 @@ struct LaunchConfig {
     uint32_t stack_bytes = 1024;          // per thread, for recursion and indirect calls (CU_LIMIT_STACK_SIZE)
     bool cooperative = false;             // all blocks become resident at once
     uint64_t grid_id = 0;                 // %gridid
+    uint64_t grid_workspace = 0;          // %envreg1 (high) and %envreg2: memory of a cooperative grid's barrier
     uint32_t sm_count = 1;                // %nsmid
     bool profile = false;                 // collect Launch::profile(); makes the launch several times slower
 };

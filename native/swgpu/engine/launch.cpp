@@ -231,6 +231,7 @@ Result<std::shared_ptr<Launch>> Launch::create(std::shared_ptr<const Kernel> ker
     data.memory = config.memory;
     data.output = config.output;
     data.grid_id = config.grid_id;
+    data.grid_workspace = config.grid_workspace;
     data.sm_count = config.sm_count;
     data.threads = config.block.x * config.block.y * config.block.z;
     data.warps = (data.threads + kWarpLanes - 1) / kWarpLanes;

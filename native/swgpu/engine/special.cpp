@@ -46,6 +46,8 @@ uint64_t uniform(const Context& context, SpecialRegister which, uint32_t compone
         case SpecialRegister::smid: return block.sm;
         case SpecialRegister::nsmid: return launch.sm_count;
         case SpecialRegister::gridid: return launch.grid_id;
+        case SpecialRegister::envreg1: return launch.grid_workspace >> 32;
+        case SpecialRegister::envreg2: return static_cast<uint32_t>(launch.grid_workspace);
         case SpecialRegister::clock: return static_cast<uint32_t>(nanoseconds(CLOCK_MONOTONIC));
         case SpecialRegister::clock_hi: return nanoseconds(CLOCK_MONOTONIC) >> 32;
         case SpecialRegister::clock64: return nanoseconds(CLOCK_MONOTONIC);

@@ -86,6 +86,7 @@ struct LaunchData {
     const MemoryMap* memory = nullptr;
     OutputSink* output = nullptr;
     uint64_t grid_id = 0;
+    uint64_t grid_workspace = 0;
     uint32_t sm_count = 1;
     uint32_t threads = 0;  // per block
     uint32_t warps = 0;

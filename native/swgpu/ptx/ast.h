@@ -38,6 +38,8 @@ enum class SpecialRegister : uint8_t {
     total_smem_size,
     aggr_smem_size,
     envreg,
+    envreg1,
+    envreg2,
     pm,
     clusterid,
     nclusterid,

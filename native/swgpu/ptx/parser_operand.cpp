@@ -13,7 +13,7 @@ struct SpecialName {
     bool has_components;
 };
 
-constexpr std::array<SpecialName, 37> kSpecial{{
+constexpr std::array<SpecialName, 39> kSpecial{{
     {"%tid", SpecialRegister::tid, true},
     {"%ntid", SpecialRegister::ntid, true},
     {"%ctaid", SpecialRegister::ctaid, true},
@@ -51,6 +51,8 @@ constexpr std::array<SpecialName, 37> kSpecial{{
     {"%reserved_smem_offset_0", SpecialRegister::reserved_smem_offset, false},
     {"%reserved_smem_offset_1", SpecialRegister::reserved_smem_offset, false},
     {"%pm0", SpecialRegister::pm, false},
+    {"%envreg1", SpecialRegister::envreg1, false},
+    {"%envreg2", SpecialRegister::envreg2, false},
 }};
 
 const SpecialName* special(std::string_view name) {
