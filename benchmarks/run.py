@@ -21,6 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PATHS = ("shm", "tcp")
+# What a host function may take beyond a round trip.
+CALLBACK_ALLOWANCE_US = 20.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,16 @@ def remoting_figures(path: str, raw: Mapping[str, float], limits: Mapping[str, f
     yield Figure(f"remoting.sync_after_1ms_idle_us.{path}", after_idle, "us", idle, after_idle / idle if idle else None)
     reached = value("launch_to_executor_p50_us")
     yield Figure(f"remoting.launch_to_executor_p50_us.{path}", reached, "us", ping_pong / 2, reached / (ping_pong / 2))
+    launch = value("launch_p50_us")
+    for name in ("graph_launch_p50_us", "graph_update_p50_us"):
+        yield Figure(f"remoting.{name}.{path}", value(name), "us", launch, round(value(name) / launch, 3))
+    frames = value("graph_launch_frames")
+    yield Figure(f"remoting.graph_launch_frames.{path}", frames, "frames", 1.0, frames)
+    yield Figure(f"remoting.graph_launches_per_s.{path}", value("graph_launches_per_s"), "1/s")
+    callback_limit = ping_pong + CALLBACK_ALLOWANCE_US
+    called = value("callback_us")
+    yield Figure(f"remoting.callback_us.{path}", called, "us", callback_limit, round(called / callback_limit, 3))
+    yield Figure(f"remoting.callback_and_sync_us.{path}", value("callback_and_sync_us"), "us")
     for direction in ("h2d", "d2h"):
         limit = limits["limits.memcpy_gb_per_s"] if path == "shm" else limits["limits.stream_gb_per_s.tcp"]
         speeds = {kind: value_of(raw, f"remoting.{direction}_gb_per_s.{kind}.{path}") for kind in ("pageable", "pinned")}

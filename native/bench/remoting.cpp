@@ -65,14 +65,20 @@ double percentile(std::vector<std::int64_t>& samples, double fraction) {
     return static_cast<double>(samples[static_cast<std::size_t>(fraction * static_cast<double>(samples.size() - 1))]);
 }
 
-std::uint64_t round_trips() {
+// What the driver library has counted so far; zeros without `weft run`.
+struct Counted {
+    std::uint64_t round_trips = 0, frames_sent = 0;
+};
+
+Counted counted() {
     const char* path = std::getenv("WEFT_STATS");
     const int fd = path != nullptr ? ::open(path, O_RDONLY) : -1;
-    if (fd < 0) return 0;
+    if (fd < 0) return {};
     void* page = ::mmap(nullptr, weft::shim::kStatsPageBytes, PROT_READ, MAP_SHARED, fd, 0);
     ::close(fd);
-    if (page == MAP_FAILED) return 0;
-    const std::uint64_t count = static_cast<const weft::shim::StatsPage*>(page)->round_trips.load();
+    if (page == MAP_FAILED) return {};
+    const auto* stats = static_cast<const weft::shim::StatsPage*>(page);
+    const Counted count{stats->round_trips.load(), stats->frames_sent.load()};
     ::munmap(page, weft::shim::kStatsPageBytes);
     return count;
 }
@@ -110,7 +116,7 @@ struct Bench {
         unsigned n = 1024;
         void* parameters[] = {&a, &b, &c, &n};
         launch(add, parameters);
-        report("remoting.round_trips_to_first_launch", path, static_cast<double>(round_trips()), "waits");
+        report("remoting.round_trips_to_first_launch", path, static_cast<double>(counted().round_trips), "waits");
         CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
         CALL(cuCtxSynchronize);
     }
@@ -175,6 +181,74 @@ struct Bench {
         report("remoting.launch_to_executor_p50_us", path, percentile(samples, 0.5) / 1e3, "us");
     }
 
+    // A chain of kernels as a graph: what a launch costs its caller, how many frames it is, and how fast they follow.
+    void graphs() {
+        constexpr int kNodes = 100, kLaunches = 5000;
+        unsigned n = 1024;
+        void* parameters[] = {&a, &b, &c, &n};
+        CUgraph graph = nullptr;
+        CUgraphExec exec = nullptr;
+        CALL(cuGraphCreate, &graph, 0);
+        CUDA_KERNEL_NODE_PARAMS kernel{};
+        kernel.func = add;
+        kernel.gridDimX = 4;
+        kernel.blockDimX = 256;
+        kernel.gridDimY = kernel.gridDimZ = kernel.blockDimY = kernel.blockDimZ = 1;
+        kernel.kernelParams = parameters;
+        CUgraphNode last = nullptr, first = nullptr;
+        for (int i = 0; i < kNodes; ++i) {
+            const CUgraphNode before = last;
+            CALL(cuGraphAddKernelNode_v2, &last, graph, &before, i == 0 ? 0 : 1, &kernel);
+            if (i == 0) first = last;
+        }
+        CALL(cuGraphInstantiateWithFlags, &exec, graph, 0);
+        for (int i = 0; i < 200; ++i) CALL(cuGraphLaunch, exec, stream);
+        CALL(cuStreamSynchronize, stream);
+        const std::uint64_t frames = counted().frames_sent;
+        const std::int64_t start = now_ns();
+        for (int i = 0; i < kLaunches; ++i) CALL(cuGraphLaunch, exec, stream);
+        CALL(cuStreamSynchronize, stream);
+        report("remoting.graph_launches_per_s", path, kLaunches / (static_cast<double>(now_ns() - start) / 1e9), "1/s");
+        const double sent = static_cast<double>(counted().frames_sent - frames);
+        report("remoting.graph_launch_frames", path, std::max(0.0, sent - 1) / kLaunches, "frames");
+        time_graph_calls(exec, first, kernel);
+        CALL(cuGraphExecDestroy, exec);
+        CALL(cuGraphDestroy, graph);
+    }
+
+    void time_graph_calls(CUgraphExec exec, CUgraphNode node, CUDA_KERNEL_NODE_PARAMS kernel) {
+        std::vector<std::int64_t> launches, updates;
+        for (int step = 0; step < 400; ++step) {
+            for (int i = 0; i < 10; ++i) {
+                kernel.gridDimX = static_cast<unsigned>(1 + (step + i) % 2);
+                const std::int64_t before = now_ns();
+                CALL(cuGraphExecKernelNodeSetParams_v2, exec, node, &kernel);
+                const std::int64_t between = now_ns();
+                CALL(cuGraphLaunch, exec, stream);
+                updates.push_back(between - before);
+                launches.push_back(now_ns() - between);
+            }
+            CALL(cuStreamSynchronize, stream);
+        }
+        report("remoting.graph_launch_p50_us", path, percentile(launches, 0.5) / 1e3, "us");
+        report("remoting.graph_update_p50_us", path, percentile(updates, 0.5) / 1e3, "us");
+    }
+
+    // From the call to the host function, and to the end of the stream behind it.
+    void callbacks() {
+        std::vector<std::int64_t> called, done;
+        std::int64_t at = 0;
+        for (int i = 0; i < 2000; ++i) {
+            const std::int64_t before = now_ns();
+            CALL(cuLaunchHostFunc, stream, [](void* when) { *static_cast<std::int64_t*>(when) = now_ns(); }, &at);
+            CALL(cuStreamSynchronize, stream);
+            done.push_back(now_ns() - before);
+            called.push_back(at - before);
+        }
+        report("remoting.callback_us", path, percentile(called, 0.5) / 1e3, "us");
+        report("remoting.callback_and_sync_us", path, percentile(done, 0.5) / 1e3, "us");
+    }
+
     double bandwidth(bool to_device, void* host, std::size_t bytes, CUdeviceptr device) {
         double best = 0;
         for (int i = 0; i < 5; ++i) {
@@ -219,6 +293,8 @@ int main() {
     bench.launches();
     bench.waits();
     bench.launch_to_executor();
+    bench.graphs();
+    bench.callbacks();
     bench.bulk();
     return 0;
 }

@@ -84,8 +84,13 @@ WrittenFrame FrameWriter::next() {
 }
 
 WrittenFrame FrameWriter::plausible() {
+    if (!pending_.empty()) {
+        WrittenFrame next = std::move(pending_.front());
+        pending_.pop_front();
+        return next;
+    }
     context_ = choices_.one_in(200) ? number() : 1;
-    switch (choices_.below(12)) {
+    switch (choices_.below(14)) {
         case 0:
         case 1: return copy();
         case 2: return transfer();
@@ -93,6 +98,8 @@ WrittenFrame FrameWriter::plausible() {
         case 4:
         case 5: return event();
         case 6: return choices_.one_in(20) ? module() : launch();
+        case 7: return host();
+        case 8: return graph();
         default: return launch();
     }
 }
@@ -310,6 +317,86 @@ WrittenFrame FrameWriter::event() {
             fields.start = number();
             fields.end = number();
             return write(fields);
+        }
+    }
+}
+
+WrittenFrame FrameWriter::host() {
+    if (choices_.one_in(2)) {
+        wire::HostFunction fields{};
+        fields.call = ++fresh_;
+        fields.stream = number();
+        return write(fields);
+    }
+    wire::HostDone fields{};
+    fields.call = fresh_ - static_cast<std::uint32_t>(choices_.below(3));
+    return write(fields);
+}
+
+WrittenFrame FrameWriter::graph_node(std::uint32_t graph, std::uint32_t node, const WrittenFrame& inner) {
+    wire::GraphNode fields{};
+    fields.graph = graph;
+    fields.node = node;
+    fields.size_bytes = static_cast<std::uint32_t>(inner.frame.size());
+    WrittenFrame out = write(fields, inner.frame.size());
+    std::memcpy(wire::tail_of<wire::GraphNode>(out.frame.data()), inner.frame.data(), inner.frame.size());
+    return out;
+}
+
+WrittenFrame FrameWriter::begin_graph() {
+    constexpr std::uint32_t kNodes = 4;
+    graph_ = ++fresh_;
+    context_ = 1;
+    wire::GraphCreate create{};
+    create.graph = graph_;
+    create.node_count = kNodes;
+    wire::HostFunction call{};
+    call.call = ++fresh_;
+    wire::EventRecord record{};
+    record.event = number();
+    pending_.push_back(graph_node(graph_, 0, launch()));
+    pending_.push_back(graph_node(graph_, 1, choices_.one_in(3) ? write(call) : write(record)));
+    pending_.push_back(graph_node(graph_, 2, choices_.one_in(3) ? copy() : launch()));
+    wire::GraphEdges edges{};
+    edges.graph = graph_;
+    edges.count = 2;
+    WrittenFrame pairs = write(edges, 16);
+    const std::uint32_t list[] = {0, 1, static_cast<std::uint32_t>(choices_.below(3)), 3};
+    std::memcpy(wire::tail_of<wire::GraphEdges>(pairs.frame.data()), list, sizeof list);
+    pending_.push_back(std::move(pairs));
+    wire::GraphInstantiate ready{};
+    ready.graph = graph_;
+    pending_.push_back(write(ready));
+    return write(create);
+}
+
+WrittenFrame FrameWriter::graph() {
+    const std::uint32_t named = choices_.one_in(20) ? number() : graph_;
+    switch (choices_.below(6)) {
+        case 0: return begin_graph();
+        case 1: {
+            const WrittenFrame inner = launch();
+            wire::GraphUpdate fields{};
+            fields.graph = named;
+            fields.stream = number();
+            fields.is_enabled = choices_.one_in(4) ? 0 : 1;
+            fields.node = static_cast<std::uint32_t>(choices_.below(4));
+            fields.size_bytes = choices_.one_in(2) ? static_cast<std::uint32_t>(inner.frame.size()) : 0;
+            WrittenFrame out = write(fields, inner.frame.size());
+            std::memcpy(wire::tail_of<wire::GraphUpdate>(out.frame.data()), inner.frame.data(), inner.frame.size());
+            return out;
+        }
+        case 2: {
+            wire::GraphDestroy fields{};
+            fields.graph = named;
+            return write(fields);
+        }
+        default: {
+            wire::GraphLaunch fields{};
+            fields.graph = named;
+            fields.stream = number();
+            fields.record_count = 1;
+            return write(fields, 4);
         }
     }
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,11 @@ class FrameWriter {
     WrittenFrame event();
     WrittenFrame module();
     WrittenFrame launch();
+    WrittenFrame host();
+    WrittenFrame graph();
+    // Frames that make a graph follow.
+    WrittenFrame begin_graph();
+    WrittenFrame graph_node(std::uint32_t graph, std::uint32_t node, const WrittenFrame& inner);
     WrittenFrame garbage();
     void spoil(WrittenFrame* frame);
     std::uint32_t number() { return static_cast<std::uint32_t>(choices_.below(6)); }
@@ -55,6 +61,8 @@ class FrameWriter {
     std::uint64_t spoil_one_in_;
     std::uint32_t request_ = 0;
     std::uint32_t fresh_ = 100;
+    std::uint32_t graph_ = 0;           // the newest
+    std::deque<WrittenFrame> pending_;  // to come before anything else
     std::uint32_t context_ = 1;
 };
 
