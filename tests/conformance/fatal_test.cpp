@@ -35,7 +35,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, FatalErrors,
                          testing::Values("an_illegal_address_is_sticky", "a_trap_is_a_launch_failure",
                                          "the_process_may_exit_after_a_fault", "bounds_hold_to_the_byte",
                                          "another_context_is_not_concerned", "the_log_names_kernel_and_place",
-                                         "work_behind_the_fault_is_dropped", "a_forked_child_has_no_driver",
+                                         "work_behind_the_fault_is_dropped",
+                                         "queues_behind_running_kernels_are_dropped", "a_forked_child_has_no_driver",
                                          "exit_handlers_may_call_the_driver"),
                          [](const auto& info) { return std::string(info.param); });
 
@@ -128,6 +129,31 @@ TEST_F(DISABLED_Fatal, work_behind_the_fault_is_dropped) {
     ASSERT_OK(launch(spin, 1, 1, other, never));
     ASSERT_OK(launch(poke, 1, 1, own, CUdeviceptr{0x10}, 1u));
     EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize()) << "the endless kernel is ended";
+}
+
+// A fault ends the kernels of other streams; what is queued behind them must not end a kernel a second time.
+TEST_F(DISABLED_Fatal, queues_behind_running_kernels_are_dropped) {
+    SOFTWARE_GPU_ONLY();
+    const CUfunction spin = kernel("spin"), poke = kernel("poke"), nothing = kernel("nothing");
+    const CUdeviceptr never = allocate(8);
+    ASSERT_OK(cu.cuMemsetD32_v2(never, 0, 2));
+    const CUstream own = stream();
+    std::vector<CUstream> others;
+    for (int i = 0; i < 4; ++i) {
+        others.push_back(stream());
+        ASSERT_OK(launch(spin, 1, 1, others.back(), never));
+        for (int behind = 0; behind < 20; ++behind) {
+            ASSERT_OK(launch(nothing, 1, 1, others.back()));
+            ASSERT_OK(cu.cuMemsetD32Async(never + 4, 7, 1, others.back()));
+        }
+    }
+    ASSERT_OK(launch(poke, 1, 1, own, CUdeviceptr{0x10}, 1u));
+    for (const CUstream other : others) EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(other));
+    EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    EXPECT_OK(cu.cuCtxDestroy_v2(context));
+    module = nullptr;
+    ASSERT_OK(cu.cuCtxCreate_v2(&context, 0, device));
+    EXPECT_OK(cu.cuCtxSynchronize());
 }
 
 TEST_F(DISABLED_Fatal, a_forked_child_has_no_driver) {

@@ -126,7 +126,7 @@ std::uint64_t Scheduler::append(Stream& stream, std::unique_ptr<Operation> opera
     if (was_idle) stream.context().busy.push_back(&stream);
     if (run_inline != nullptr) {
         *run_inline = *run_inline && was_idle && added->after.empty() && stream.context().status() == CUDA_SUCCESS;
-        stream.active = *run_inline;
+        if (*run_inline) stream.active = true;
     }
     if (was_idle && !stream.active) {
         advance(stream);
