@@ -42,10 +42,17 @@ def test_stdio_and_arguments_pass_through_untouched(stub_environment: Environmen
     assert done.stderr == "err"
 
 
-def test_the_program_starts_with_the_signals_it_would_have_without_weft(stub_environment: Environment) -> None:
-    command = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"]
-    plain = subprocess.run(command, env=stub_environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
-    assert signal_sets(run_weft("run", "--", *command, environ=stub_environment).stdout) == signal_sets(plain.stdout)
+@pytest.mark.parametrize("ignored", ["", "HUP INT QUIT"])
+def test_the_program_starts_with_the_signals_it_would_have_without_weft(stub_environment: Environment, ignored: str) -> None:
+    """As under nohup, or in the background of a shell: what is ignored stays ignored."""
+    look = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"]
+
+    def signals_of(*command: str) -> dict[str, int]:
+        ignoring = ["env", "--default-signal", "sh", "-c", f'trap "" {ignored}; exec "$@"', "sh", *command]
+        done = subprocess.run(ignoring, env=stub_environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+        return signal_sets(done.stdout)
+
+    assert signals_of(sys.executable, "-m", "weft", "run", "--", *look) == signals_of(*look)
 
 
 def signal_sets(status: str) -> dict[str, int]:
