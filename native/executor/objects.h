@@ -68,6 +68,7 @@ struct ContextState {
     LegacyGroup group;
     std::unique_ptr<StreamState> legacy;
     std::vector<StreamState*> streams;  // without the legacy one
+    CUstream reader = nullptr;          // of our own, for what a synchronisation brings along; made on first use
 };
 
 inline StreamState::StreamState(ContextState& owner, std::uint32_t client_number, CUstream driver_stream,

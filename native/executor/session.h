@@ -221,7 +221,6 @@ class Session : private CallResolver {
     Outcome on_goodbye(Arrival& arrival);
     Outcome on_ctx_create(Arrival& arrival);
     Outcome on_ctx_destroy(Arrival& arrival);
-    Outcome on_ctx_sync(Arrival& arrival);
     void propose_window(const Arrival& arrival, std::uint64_t base, std::uint64_t stride_bytes);
     void open_context(ContextState& context);
     void close_context(std::shared_ptr<ContextState> context, bool reset);
@@ -231,6 +230,13 @@ class Session : private CallResolver {
     void drop_streams(ContextState& context);
     ContextState* find_context(std::uint32_t number);
     void register_logs();
+
+    // --- synchronisation of a context (session_sync.cpp)
+    Outcome on_ctx_sync(Arrival& arrival);
+    void answer_with_bytes(const wire::FrameHeader& header, std::uint64_t source, std::uint32_t size_bytes);
+    bool read_by_driver(const wire::FrameHeader& header, ContextState& context, std::uint64_t source,
+                        std::uint32_t size_bytes);
+    void drop_reader(ContextState& context);
 
     // --- memory and segments (session_memory.cpp)
     Outcome on_mem_map(Arrival& arrival);
@@ -358,6 +364,9 @@ class Session : private CallResolver {
     CUresult renew_event(EventState& event);
     // Replies when everything in `events` is complete; at once if there is nothing.
     void reply_when(const Arrival& arrival, std::vector<EventRef> events, CUresult status);
+    // The same, with something else than a plain answer to a success.
+    void reply_when(const Arrival& arrival, std::vector<EventRef> events, CUresult status,
+                    std::function<void(const wire::FrameHeader&)> succeed);
     void reply_when_stream_is_done(const Arrival& arrival);
     // Marks the end of what the context's streams have in the driver, as far as it is not complete. Returns an error of
     // the context.

@@ -1,7 +1,6 @@
 // What a session sends while the way to the client is slow, full, or takes things in parts.
 #include <gtest/gtest.h>
 
-#include "base/log.h"
 #include "executor/session.h"
 #include "executor/testing_client.h"
 #include "executor/testing_driver.h"
@@ -9,19 +8,11 @@
 namespace weft::executor {
 namespace {
 
-using testing::FakeDriver;
 using testing::Heard;
 using testing::TestClient;
 constexpr std::uint64_t kWindow = TestClient::kWindow;
 
-class SessionSendingTest : public ::testing::Test {
-  protected:
-    void SetUp() override {
-        set_log_level(LogLevel::error);
-        fake().reset();
-    }
-    static FakeDriver& fake() { return FakeDriver::get(); }
-};
+class SessionSendingTest : public testing::DriverTest {};
 
 TEST_F(SessionSendingTest, LargeCopiesMoveInPiecesBothWays) {
     for (const bool direct : {false, true}) {

@@ -230,6 +230,7 @@ void Session::close_context(std::shared_ptr<ContextState> context, bool reset) {
     });
     completion_.tell_implied();
     completion_.let_go();
+    drop_reader(*context);
     context->events->close();
     host_memory_.context_ends(context->handle);
     (void)driver_.cuCtxSetCurrent(nullptr);
@@ -267,19 +268,13 @@ void Session::drop_streams(ContextState& context) {
     context.legacy.reset();
 }
 
-Outcome Session::on_ctx_sync(Arrival& arrival) {
-    std::vector<EventRef> pending;
-    const CUresult status = collect_pending(*arrival.context, &pending);
-    reply_when(arrival, std::move(pending), status);
-    return Outcome::submitted;
-}
-
 void Session::release_context(ContextState& context) {
     if (context.handle == nullptr || context.legacy == nullptr) return;
     set_current(context);
     drop_streams(context);
     drop_graphs(context);
     events_.remove_if([&](const EventState& event) { return event.context == &context; });
+    drop_reader(context);
     context.events->close();
     host_memory_.context_ends(context.handle);
     (void)driver_.cuCtxSetCurrent(nullptr);

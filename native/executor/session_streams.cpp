@@ -111,8 +111,16 @@ CUresult Session::collect_pending(ContextState& context, std::vector<EventRef>* 
 }
 
 void Session::reply_when(const Arrival& arrival, std::vector<EventRef> events, CUresult status) {
-    const auto finish = [this, header = arrival.header, status, context = arrival.context->number](CUresult waited) {
+    reply_when(arrival, std::move(events), status,
+               [this](const wire::FrameHeader& header) { answer(header, CUDA_SUCCESS); });
+}
+
+void Session::reply_when(const Arrival& arrival, std::vector<EventRef> events, CUresult status,
+                         std::function<void(const wire::FrameHeader&)> succeed) {
+    const auto finish = [this, header = arrival.header, status, context = arrival.context->number,
+                         succeed = std::move(succeed)](CUresult waited) {
         const CUresult result = status != CUDA_SUCCESS ? status : waited;
+        if (result == CUDA_SUCCESS) return succeed(header);
         ContextState* of = find_context(context);
         if (of != nullptr && driver::is_sticky(result)) of->is_sticky_reported = true;
         if (of != nullptr) collect_output(*of);

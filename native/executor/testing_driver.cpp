@@ -1,4 +1,5 @@
 // See testing_driver.h.
+#include "base/log.h"
 #include "executor/testing_driver.h"
 
 #include <sys/mman.h>
@@ -88,6 +89,14 @@ bool FakeDriver::run_one(int number) {
         return true;
     }
     return false;
+}
+
+CUstream FakeDriver::new_stream() {
+    std::lock_guard lock(mutex_);
+    const int number = next_stream_++;
+    const auto handle = reinterpret_cast<CUstream>(std::uintptr_t{0x4000} + static_cast<unsigned>(number));
+    streams_[handle].number = number;
+    return handle;
 }
 
 void FakeDriver::run_all() {
@@ -330,11 +339,12 @@ struct Calls {
 
     static void set_streams(driver::DriverTable& t) {
         t.cuStreamCreateWithPriority = [](CUstream* out, unsigned, int) {
+            return *out = d().new_stream(), CUDA_SUCCESS;
+        };
+        t.cuStreamCreate = [](CUstream* out, unsigned) { return *out = d().new_stream(), CUDA_SUCCESS; };
+        t.cuStreamSynchronize = [](CUstream stream) {
             std::lock_guard lock(d().mutex_);
-            const int number = d().next_stream_++;
-            *out = reinterpret_cast<CUstream>(std::uintptr_t{0x4000} + static_cast<unsigned>(number));
-            d().streams_[*out].number = number;
-            return CUDA_SUCCESS;
+            return d().run(d().stream(stream)), CUDA_SUCCESS;
         };
         t.cuStreamDestroy_v2 = [](CUstream stream) {
             std::lock_guard lock(d().mutex_);
@@ -388,6 +398,11 @@ driver::DriverTable FakeDriver::table() {
         };
     }
     return table;
+}
+
+void DriverTest::SetUp() {
+    set_log_level(LogLevel::error);
+    FakeDriver::get().reset();
 }
 
 }  // namespace weft::executor::testing

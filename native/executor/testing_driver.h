@@ -2,6 +2,8 @@
 // for; the one kernel that it runs is `add(a, b, c, n)` on floats. One per process, reset by each test.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <deque>
 #include <functional>
 #include <map>
@@ -50,6 +52,7 @@ class FakeDriver {
         std::deque<std::function<void()>> work;
     };
     Stream& stream(CUstream handle);
+    CUstream new_stream();
     CUresult submit(CUstream handle, std::string name, std::function<void()> work);
     void run(Stream& stream);
 
@@ -62,6 +65,13 @@ class FakeDriver {
     std::set<Event*> live_events_;
     std::map<std::uint64_t, std::uint64_t> extents_;
     std::map<std::uint64_t, std::uint64_t> windows_;
+};
+
+// A test with the fake driver as new.
+class DriverTest : public ::testing::Test {
+  protected:
+    void SetUp() override;
+    static FakeDriver& fake() { return FakeDriver::get(); }
 };
 
 }  // namespace weft::executor::testing

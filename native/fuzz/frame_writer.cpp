@@ -273,7 +273,12 @@ WrittenFrame FrameWriter::object() {
             fields.size_bytes = size();
             return write(fields);
         }
-        default: return write(wire::CtxSync{});
+        default: {
+            wire::CtxSync fields{};
+            fields.read_source = address();
+            fields.read_bytes = static_cast<std::uint32_t>(choices_.below(64));
+            return write(fields);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 // Contexts: primary ones are retained and released by count, explicit ones are made and destroyed; the current one is a
 // matter of the calling thread. Only making, ending, synchronising and limits concern the executor.
 #include "gen/shim_api.h"
+#include "shim/device_range.h"
 #include "shim/submit.h"
 
 namespace weft::shim::api {
@@ -211,12 +212,18 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
             return refused;
     }
     Runtime& runtime = *Runtime::get();
+    ReadAhead::Range ahead = context->read_ahead.wanted();
+    if (!is_device_range(ahead.source, ahead.size_bytes)) ahead = {};
     std::uint64_t work = 0;
-    const Reply reply = runtime.session().call<wire::CtxSync>(
-        context->number, 0, [&](auto&, std::byte*) { work = runtime.progress().submitted(); });
+    const Reply reply = runtime.session().call<wire::CtxSync>(context->number, 0, [&](auto& frame, std::byte*) {
+        frame.read_source = ahead.source;
+        frame.read_bytes = ahead.size_bytes;
+        work = runtime.progress().submitted();
+    });
     runtime.output().write();
-    if (reply.status == CUDA_SUCCESS && runtime.is_only_context()) runtime.progress().complete(work);
     if (reply.status != CUDA_SUCCESS) return settle(*context, reply.status);
+    if (runtime.is_only_context()) runtime.progress().complete(work);
+    context->read_ahead.synchronised(work, ahead, reply.tail);
     return take_error(*context);
 }
 

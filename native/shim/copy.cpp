@@ -98,6 +98,11 @@ CUresult copy_from_device(Stream& stream, void* destination, CUdeviceptr source,
     Runtime& runtime = *Runtime::get();
     Session& session = runtime.session();
     const auto range = runtime.host_memory().find(destination, size_bytes);
+    const bool is_waited_for = mode == CopyMode::blocking || !range;
+    if (is_waited_for && size_bytes <= wire::kMaxInlineBytes &&
+        stream.context->read_ahead.take(runtime.progress().submitted(),
+                                        {source, static_cast<std::uint32_t>(size_bytes)}, destination))
+        return CUDA_SUCCESS;
     if (range && range->segment != 0) return receive_in_place(stream, *range, destination, source, size_bytes, mode);
     const bool in_background = mode == CopyMode::asynchronous && range.has_value();
     const std::uint32_t transfer =

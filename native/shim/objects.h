@@ -15,6 +15,7 @@
 #include "gen/cuda_abi.h"
 #include "graph/capture.h"
 #include "shim/handle_table.h"
+#include "shim/read_ahead.h"
 #include "shim/memory_pool.h"
 #include "wire/describe.h"
 
@@ -101,7 +102,8 @@ struct Context {
     std::atomic<int> deferred{0};     // CUresult of a failed asynchronous call, returned once
     std::atomic<bool> prints{false};  // has kernels that print: what they print comes with synchronisations
     Stream legacy;                    // stream number 0
-    std::mutex mutex;                 // guards the lists
+    ReadAhead read_ahead;
+    std::mutex mutex;                                                    // guards the lists
     std::unordered_map<std::uint32_t, std::shared_ptr<Stream>> streams;  // by number
     std::unordered_map<std::uint32_t, std::shared_ptr<Module>> modules;
 };

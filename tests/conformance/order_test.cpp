@@ -136,3 +136,42 @@ TEST_F(Order, per_thread_functions_take_stream_zero_as_the_threads_own) {
     EXPECT_EQ(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(blocking));
     spinner.release();
 }
+
+// As a training loop: the same few bytes are read after each synchronisation, and now and then something changes them
+// in between.
+TEST_F(Order, reads_after_synchronisations_see_what_came_in_between) {
+    const CUstream own = stream(CU_STREAM_NON_BLOCKING);
+    const CUdeviceptr other = allocate(64);
+    const auto read = [&](CUdeviceptr from) {
+        std::uint32_t word = ~0u;
+        EXPECT_OK(cu.cuMemcpyDtoH_v2(&word, from, 4));
+        return word;
+    };
+    const auto set = [&](std::uint32_t value) { EXPECT_OK(launch(kernel("set_value"), 1, 1, own, data, value)); };
+    for (std::uint32_t round = 0; round < 8; ++round) {
+        set(round * 10);
+        ASSERT_OK(cu.cuCtxSynchronize());
+        EXPECT_EQ(read(data), round * 10);
+        EXPECT_EQ(read(data), round * 10);
+        set(round * 10 + 1);
+        ASSERT_OK(cu.cuStreamSynchronize(own));
+        EXPECT_EQ(read(data), round * 10 + 1) << "a launch in between";
+        const std::uint32_t word = round * 10 + 2;
+        ASSERT_OK(cu.cuCtxSynchronize());
+        ASSERT_OK(cu.cuMemcpyHtoD_v2(data, &word, 4));
+        EXPECT_EQ(read(data), word) << "a copy in between";
+        ASSERT_OK(cu.cuCtxSynchronize());
+        ASSERT_OK(cu.cuMemsetD32_v2(data, round * 10 + 3, 1));
+        EXPECT_EQ(read(data), round * 10 + 3) << "a fill in between";
+        ASSERT_OK(cu.cuMemsetD32_v2(other, round, 16));
+        ASSERT_OK(cu.cuCtxSynchronize());
+        EXPECT_EQ(read(other + 4), round) << "another place";
+    }
+    ASSERT_OK(cu.cuCtxSynchronize());
+    std::thread([&] {
+        ASSERT_OK(cu.cuCtxSetCurrent(context));
+        set(99);
+        ASSERT_OK(cu.cuStreamSynchronize(own));
+    }).join();
+    EXPECT_EQ(read(data), 99u) << "another thread's launch in between";
+}
