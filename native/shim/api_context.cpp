@@ -213,7 +213,8 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
     }
     Runtime& runtime = *Runtime::get();
     ReadAhead::Range ahead = context->read_ahead.wanted();
-    if (!is_device_range(ahead.source, ahead.size_bytes)) ahead = {};
+    // The program may write unified memory without a call.
+    if (!is_device_range(ahead.source, ahead.size_bytes) || runtime.unified().find(ahead.source)) ahead = {};
     std::uint64_t work = 0;
     const Reply reply = runtime.session().call<wire::CtxSync>(context->number, 0, [&](auto& frame, std::byte*) {
         frame.read_source = ahead.source;
