@@ -120,11 +120,11 @@ void Session::reply_when(const Arrival& arrival, std::vector<EventRef> events, C
     const auto finish = [this, header = arrival.header, status, context = arrival.context->number,
                          succeed = std::move(succeed)](CUresult waited) {
         const CUresult result = status != CUDA_SUCCESS ? status : waited;
-        if (result == CUDA_SUCCESS) return succeed(header);
         ContextState* of = find_context(context);
         if (of != nullptr && driver::is_sticky(result)) of->is_sticky_reported = true;
         if (of != nullptr) collect_output(*of);
-        answer(header, result);
+        if (result != CUDA_SUCCESS) return answer(header, result);
+        succeed(header);
     };
     if (events.empty()) {
         completion_.tell_implied();
