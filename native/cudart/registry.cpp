@@ -86,8 +86,9 @@ cudaError_t load_binary(FatBinary& binary, CUlibrary* library) {
     *library = binary.library;
     const std::uint32_t epoch = g_epoch.load(std::memory_order_acquire);
     if (binary.managed_epoch == epoch) return cudaSuccess;
+    WEFT_TRY(fill_managed(binary));
     binary.managed_epoch = epoch;
-    return fill_managed(binary);
+    return cudaSuccess;
 }
 
 cudaError_t kernel_handle(Kernel& kernel, CUkernel* handle) {

@@ -42,6 +42,7 @@ PROGRAMS = {
     "graphs": Program(("graphs.cu",)),
     "grid_sync": Program(("grid_sync.cu",)),
     "kernels": Program(("kernels.cu",)),
+    "managed": Program(("managed.cu",)),
     "prints": Program(("prints.cu",), says="thread 3 of block 0 says 42 and 1.50\n"),
     "runtime": Program(("runtime.cu",)),
     "separate": Program(("separate_main.cu", "separate_part.cu"), ("-rdc=true",)),

@@ -27,6 +27,18 @@ def test_the_shim_comes_first_on_the_library_path_and_only_once() -> None:
     assert environ["X"] == "y"
 
 
+def test_preloads_come_behind_the_callers_own_and_replace_an_outer_sessions() -> None:
+    environ = {"LD_PRELOAD": "/user/a.so:/shim/libweft-redirect.so /user/b.so"}
+    made = program_environment(environ, "/shim", ENDPOINT, Observers(), ["/shim/libweft-redirect.so", "/shim/libcudart.so.12"])
+    assert made["LD_PRELOAD"] == "/user/a.so:/user/b.so:/shim/libweft-redirect.so:/shim/libcudart.so.12"
+    assert "LD_PRELOAD" not in program_environment({}, "/shim", ENDPOINT, Observers())
+
+
+def test_a_path_that_the_loader_would_split_is_preloaded_by_its_name() -> None:
+    made = program_environment({}, "/a b", ENDPOINT, Observers(), ["/a b/libweft-redirect.so"])
+    assert made["LD_PRELOAD"] == "libweft-redirect.so"
+
+
 def test_an_outer_session_is_replaced_not_mixed() -> None:
     outer = {"WEFT_TRACE": "/old", "WEFT_PATH": "tcp", "WEFT_SESSION_SECRET": "old", "WEFT_NATIVE_DIR": "/n"}
     environ = program_environment(outer, "/shim", ENDPOINT, Observers(stats="/proc/1/fd/3"))
