@@ -28,19 +28,22 @@ void Output::add(std::uint32_t kind, std::string_view text) {
     has_text_.store(true, std::memory_order_relaxed);
 }
 
+// Says that there is no text only when it has been written: whoever returns from write() at once may look at it.
 void Output::write_now() {
     std::lock_guard writing(write_mutex_);
-    std::string text[2];
-    {
-        std::lock_guard lock(mutex_);
-        for (int i = 0; i < 2; ++i) text[i].swap(text_[i]);
-        has_text_.store(false, std::memory_order_relaxed);
+    for (;;) {
+        std::string text[2];
+        {
+            std::lock_guard lock(mutex_);
+            for (int i = 0; i < 2; ++i) text[i].swap(text_[i]);
+            if (text[0].empty() && text[1].empty()) return has_text_.store(false, std::memory_order_relaxed);
+        }
+        if (!text[0].empty()) {
+            std::fflush(stdout);
+            write_all(STDOUT_FILENO, text[0]);
+        }
+        write_all(STDERR_FILENO, text[1]);
     }
-    if (!text[0].empty()) {
-        std::fflush(stdout);
-        write_all(STDOUT_FILENO, text[0]);
-    }
-    write_all(STDERR_FILENO, text[1]);
 }
 
 }  // namespace weft::shim

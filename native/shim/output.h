@@ -12,8 +12,8 @@ namespace weft::shim {
 
 class Output {
   public:
-    static constexpr std::size_t kMaxBytes = 16u
-                                             << 20;  // beyond this what comes is dropped until somebody synchronises
+    // Beyond this what comes is dropped until somebody synchronises.
+    static constexpr std::size_t kMaxBytes = 16u << 20;
 
     // kind: 1 standard output, 2 standard error. Never blocks.
     void add(std::uint32_t kind, std::string_view text);
