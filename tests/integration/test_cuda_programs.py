@@ -36,6 +36,7 @@ class Program:
 
 
 PROGRAMS = {
+    "asserts": Program(("asserts.cu",)),
     "boxes": Program(("boxes.cu",)),
     "callbacks": Program(("callbacks.cu",)),
     "faults": Program(("faults.cu",)),
@@ -43,13 +44,14 @@ PROGRAMS = {
     "grid_sync": Program(("grid_sync.cu",)),
     "kernels": Program(("kernels.cu",)),
     "managed": Program(("managed.cu",)),
+    "nodes": Program(("nodes.cu",)),
     "prints": Program(("prints.cu",), says="thread 3 of block 0 says 42 and 1.50\n"),
     "runtime": Program(("runtime.cu",)),
     "separate": Program(("separate_main.cu", "separate_part.cu"), ("-rdc=true",)),
     "thread_streams": Program(("thread_streams.cu",), ("--default-stream", "per-thread")),
     "two_devices": Program(("two_devices.cu",)),
 }
-WITHOUT_OWN_TEST = [name for name in PROGRAMS if name not in ("faults", "two_devices")]
+WITHOUT_OWN_TEST = [name for name in PROGRAMS if name not in ("asserts", "faults", "two_devices")]
 
 pytestmark = [pytest.mark.usefixtures("native_parts"), pytest.mark.timeout(120)]
 
@@ -197,6 +199,12 @@ def test_an_error_that_stays_ends_with_a_reset(environment: Environment, build: 
     assert (done.returncode, done.stdout) == (0, "ok\n")
     (line,) = done.stderr.splitlines()
     assert "illegal address 0x10" in line
+
+
+def test_an_assertion_of_a_kernel_is_told(environment: Environment, build: Build) -> None:
+    done = run_weft("run", "--", str(build("asserts", "static")), environ=environment, timeout_s=60)
+    assert (done.returncode, done.stdout) == (0, "ok\n")
+    assert 'thread: [0,0,0] Assertion `value == 1 && "must be one"` failed.' in done.stderr
 
 
 def run_python(environment: Environment, script: str) -> subprocess.CompletedProcess[str]:
