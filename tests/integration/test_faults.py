@@ -158,3 +158,13 @@ def test_many_runs_leave_nothing_behind(environment: Environment) -> None:
 def held_by(pid: int) -> int:
     """Open descriptors of a process."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def test_a_client_that_dies_in_a_host_function_releases_its_stream(environment: Environment, path: str) -> None:
+    with serving("--software-gpus", "1", environ=environment) as server:
+        run = ("run", "--server", server.address, "--path", path, "--", sys.executable, "-m")
+        dead = run_weft(*run, f"{PROGRAMS}.dies_in_callback", environ=environment)
+        assert dead.returncode == 128 + signal.SIGKILL, dead.stderr
+        wait_until_gone(executors_of(server.process.pid), WITHIN_S)
+        done = run_weft(*run, f"{PROGRAMS}.add_one", environ=environment)
+        assert (done.returncode, done.stdout) == (0, "768\n"), done.stderr
