@@ -13,11 +13,12 @@ WAITS_S = 20
 begun = threading.Event()
 
 
-@ctypes.CFUNCTYPE(None, c_void_p)
-def never_returns(_: object) -> None:
+def wait_for_ever(_: object) -> None:
     begun.set()
     threading.Event().wait()
 
+
+never_returns = ctypes.CFUNCTYPE(None, c_void_p)(wait_for_ever)
 
 driver.open_context()
 numbers = driver.allocate(4096)
