@@ -13,7 +13,7 @@ import pytest
 from weft.base.errors import ServerRefusal
 from weft.base.log import NullLog
 from weft.base.units import parse_address
-from weft.gen.preamble import Preamble, PreambleReply
+from weft.gen.preamble import PREAMBLE_MAGIC, Preamble, PreambleReply
 from weft.model.gpu import SliceRequest
 from weft.pool import preamble, protocol
 from weft.pool.client import ControlConnection, connect
@@ -78,7 +78,7 @@ async def running_server(
 
 
 def greeting(secret: bytes, protocol_oldest: int = 1, protocol_newest: int = 1, path_kind: int = 0) -> Preamble:
-    return Preamble(preamble.MAGIC, protocol_oldest, protocol_newest, 0, secret, os.getpid(), path_kind)
+    return Preamble(PREAMBLE_MAGIC, protocol_oldest, protocol_newest, 0, secret, os.getpid(), path_kind)
 
 
 async def greet(sock: socket.socket, message: Preamble) -> PreambleReply:
@@ -165,7 +165,7 @@ async def test_wrong_secret_wrong_protocol_and_wrong_path_are_told_apart(stub_na
 
 
 async def test_strangers_and_the_silent_are_cut_off_without_harm(stub_native: Path, tmp_path: Path) -> None:
-    openings = (b"GET / HTTP/1.1\r\n\r\n", b"", protocol.MAGIC, protocol.MAGIC + b"\xff" * 4, preamble.MAGIC + b"\0" * 9)
+    openings = (b"GET / HTTP/1.1\r\n\r\n", b"", protocol.MAGIC, protocol.MAGIC + b"\xff" * 4, PREAMBLE_MAGIC + b"\0" * 9)
     async with running_server(stub_native, tmp_path, limits=Limits(handshake_s=0.05)) as running:
         for opening in openings:
             sock = running.dial()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from weft.base.errors import NoCapacity, ProtocolViolation
 from weft.base.ids import GpuUuid
-from weft.gen.preamble import Preamble, PreambleReply
+from weft.gen.preamble import PREAMBLE_MAGIC, Preamble, PreambleReply
 from weft.model.gpu import Gpu, Slice, SliceRequest
 from weft.model.path import PathKind
 from weft.pool import preamble, protocol
@@ -63,7 +63,7 @@ def test_lengths_out_of_bounds_are_refused(length: int) -> None:
 
 def greeting(**changes: object) -> Preamble:
     values: dict[str, object] = {
-        "magic": preamble.MAGIC, "protocol_oldest": 1, "protocol_newest": 1, "features": 0,
+        "magic": PREAMBLE_MAGIC, "protocol_oldest": 1, "protocol_newest": 1, "features": 0,
         "secret": b"s" * 32, "process_id": 7, "path_kind": 1,
     }  # fmt: skip
     return Preamble(**(values | changes))  # type: ignore[arg-type]

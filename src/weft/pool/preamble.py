@@ -2,11 +2,9 @@
 
 from enum import IntEnum
 
-from weft.gen.preamble import PROTOCOL_OLDEST, PROTOCOL_VERSION, Preamble, PreambleReply
+from weft.gen.preamble import PREAMBLE_MAGIC, PROTOCOL_OLDEST, PROTOCOL_VERSION, Preamble, PreambleReply
 from weft.model.path import PathKind
 
-# Not text, so that a connection by mistake (a browser, say) is told from ours at once.
-MAGIC = b"\x89WEFT\r\n\x1a"
 SIZE = Preamble.SIZE_BYTES
 TEXT_BYTES = 224
 _PATHS = {0: PathKind.TCP, 1: PathKind.SHM}
@@ -30,7 +28,7 @@ class Refusal(Exception):
 
 def check(greeting: Preamble, path: PathKind) -> None:
     """Everything about a preamble but its secret. Raises Refusal."""
-    if greeting.magic != MAGIC:
+    if greeting.magic != PREAMBLE_MAGIC:
         raise Refusal(ReplyCode.MALFORMED, "not a Weft client")
     if greeting.protocol_oldest > PROTOCOL_VERSION or greeting.protocol_newest < PROTOCOL_OLDEST:
         theirs = f"{greeting.protocol_oldest} to {greeting.protocol_newest}"
@@ -43,7 +41,7 @@ def check(greeting: Preamble, path: PathKind) -> None:
 def encode_reply(code: ReplyCode, text: str = "") -> bytes:
     line = text.encode()[: TEXT_BYTES - 1].decode(errors="ignore").encode()
     return PreambleReply(
-        magic=MAGIC,
+        magic=PREAMBLE_MAGIC,
         code=code,
         protocol_oldest=PROTOCOL_OLDEST,
         protocol_newest=PROTOCOL_VERSION,

@@ -14,7 +14,7 @@ from weft.base.errors import ListenFailed, WeftError
 from weft.base.ids import LeaseId, new_socket_name
 from weft.base.log import EventLog
 from weft.base.units import format_address, format_bytes
-from weft.gen.preamble import Preamble
+from weft.gen.preamble import PREAMBLE_MAGIC, Preamble
 from weft.model.gpu import SliceRequest
 from weft.model.lease import Lease, SessionReport
 from weft.model.path import PathKind
@@ -154,7 +154,7 @@ class GpuServer:
                     first = await read_exactly(sock, FIRST_BYTES)
                 if first == protocol.MAGIC:
                     await serve_control(self, sock)
-                elif first == preamble.MAGIC:
+                elif first == PREAMBLE_MAGIC:
                     await self._serve_session(sock, first, PathKind.SHM if is_local else PathKind.TCP)
                 else:
                     self.log.warning("connection_refused", reason="neither control nor session", first=first.hex())
