@@ -1,5 +1,5 @@
 // Random, truncated and changed frames against real sessions: each ends with a reason, none crashes or leaks.
-// WEFT_FUZZ_FRAMES sets how many frames (default 100,000; the full run is 1,000,000), WEFT_FUZZ_SEED where to begin.
+// WEFT_FUZZ_FRAMES sets how many frames (default 1,000,000), WEFT_FUZZ_SEED where to begin.
 #include "fuzz/frames_fuzz.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace weft::fuzz {
 namespace {
 
-constexpr std::uint64_t kDefaultFrames = 100'000;
+constexpr std::uint64_t kDefaultFrames = 1'000'000;
 constexpr std::uint64_t kFramesPerSession = 2000;
 
 class SeededChoices : public Choices {
