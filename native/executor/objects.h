@@ -56,6 +56,12 @@ struct ModuleState {
     std::uint64_t global_bytes = 0;
 };
 
+struct ArrayState {
+    ContextState* context = nullptr;
+    CUarray handle = nullptr;
+    std::uint64_t bytes = 0;  // counted against the cap
+};
+
 struct ContextState {
     std::uint32_t number = 0;
     std::size_t device = 0;  // index in the lease

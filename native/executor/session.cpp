@@ -91,6 +91,17 @@ const Session::Entry* Session::entry_of(std::uint16_t opcode) {
         set(O::CopyBoxD2h, &S::on_copy_box_d2h, When::in_stream, true);
         set(O::CopyBoxSegment, &S::on_copy_box_segment, When::in_stream, true);
         set(O::CopyBoxD2d, &S::on_copy_box_d2d, When::in_stream, true);
+        set(O::AddressReserve, &S::on_address_reserve, When::at_once, false);
+        set(O::AddressFree, &S::on_address_free, When::barrier, false);
+        set(O::PhysicalCreate, &S::on_physical_create, When::barrier, false);
+        set(O::PhysicalRelease, &S::on_physical_release, When::barrier, false);
+        set(O::PhysicalMap, &S::on_physical_map, When::barrier, false);
+        set(O::PhysicalUnmap, &S::on_physical_unmap, When::barrier, false);
+        set(O::PhysicalAccess, &S::on_physical_access, When::barrier, false);
+        set(O::ArrayCreate, &S::on_array_create, When::barrier, true);
+        set(O::ArrayDestroy, &S::on_array_destroy, When::barrier, true);
+        set(O::TextureCreate, &S::on_texture_create, When::at_once, true);
+        set(O::TextureDestroy, &S::on_texture_destroy, When::barrier, true);
         set(O::ModuleLoad, &S::on_module_load, When::at_once, true);
         set(O::Image, &S::on_image, When::at_once, false);
         set(O::ModuleUnload, &S::on_module_unload, When::barrier, true);

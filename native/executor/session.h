@@ -96,7 +96,7 @@ class Session : private CallResolver {
     static constexpr std::uint64_t kMaxUploadBytes = 1ull << 30;
     static constexpr std::uint32_t kMaxParkedPerStream = 4096;
     static constexpr std::size_t kMaxParkedBytes = 1u << 30, kMaxBacklogBytes = 64u << 20;
-    static constexpr std::size_t kMaxJobs = 1024;
+    static constexpr std::size_t kMaxJobs = 1024, kMaxArrays = 65536, kMaxMappings = 1u << 20, kMaxTextures = 1u << 20;
 
     Session(transport::Channel& channel, const driver::DriverTable& driver, SessionOptions options);
     ~Session() override;
@@ -324,6 +324,27 @@ class Session : private CallResolver {
     // At a synchronisation point of the context: before the reply leaves, what its kernels printed does.
     void collect_output(ContextState& context);
 
+    // --- virtual memory of the client (session_virtual.cpp)
+    Outcome on_address_reserve(Arrival& arrival);
+    Outcome on_address_free(Arrival& arrival);
+    Outcome on_physical_create(Arrival& arrival);
+    Outcome on_physical_release(Arrival& arrival);
+    Outcome on_physical_map(Arrival& arrival);
+    Outcome on_physical_unmap(Arrival& arrival);
+    Outcome on_physical_access(Arrival& arrival);
+    void answer_job(const Arrival& arrival, std::function<CUresult()> work, std::function<void(CUresult)> finished);
+    void release_if_gone(std::uint32_t physical);
+    void release_virtual_memory();
+
+    // --- arrays, textures, surfaces (session_arrays.cpp)
+    Outcome on_array_create(Arrival& arrival);
+    Outcome on_array_destroy(Arrival& arrival);
+    Outcome on_texture_create(Arrival& arrival);
+    Outcome on_texture_destroy(Arrival& arrival);
+    bool describe_resource(const wire::TextureCreate& create, const ContextState& context,
+                           CUDA_RESOURCE_DESC* resource);
+    void forget_arrays(const ContextState& context);
+
     // --- modules (session_modules.cpp)
     Outcome on_module_load(Arrival& arrival);
     Outcome on_image(Arrival& arrival);
@@ -400,6 +421,22 @@ class Session : private CallResolver {
     std::unordered_map<std::uint32_t, std::shared_ptr<GraphState>> graphs_;
     std::size_t graph_nodes_ = 0, graph_bytes_ = 0;
     std::unordered_map<std::uint32_t, Segment> segments_;
+    std::unordered_map<std::uint32_t, ArrayState> arrays_;
+    std::map<std::uint64_t, std::uint64_t> reservations_;  // of the client: address -> size
+    struct PhysicalState {
+        std::size_t device = 0;
+        std::uint64_t size_bytes = 0;
+        CUmemGenericAllocationHandle handle = 0;  // 0: still being made
+        bool is_released = false;
+        unsigned mappings = 0;
+    };
+    std::unordered_map<std::uint32_t, PhysicalState> physical_;
+    std::map<std::uint64_t, std::uint32_t> mappings_;  // address -> number of the memory
+    struct TextureState {
+        ContextState* context;
+        bool is_surface;
+    };
+    std::unordered_map<std::uint64_t, TextureState> textures_;  // by the driver's handle
     std::unordered_map<std::uint32_t, Pull> pulls_;
     std::unordered_map<std::uint32_t, HostCall> host_calls_;
     std::deque<CopyOut> copies_out_;

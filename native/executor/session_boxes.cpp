@@ -29,8 +29,13 @@ bool Session::complete_box(Arrival& arrival, bool is_array, DeviceBox* box) {
     if (wrong == nullptr && !is_array) wrong = check_rows(box->box, box->pitches);
     if (wrong != nullptr) return bad_frame(arrival, wrong), false;
     if (!is_array) return true;
-    refuse(arrival, CUDA_ERROR_NOT_SUPPORTED);
-    return false;
+    const auto found = arrays_.find(static_cast<std::uint32_t>(box->place));
+    if (found == arrays_.end() || found->second.context->device != arrival.context->device) {
+        refuse(arrival, CUDA_ERROR_INVALID_HANDLE);
+        return false;
+    }
+    box->array = found->second.handle;
+    return true;
 }
 
 CUresult Session::copy_box_in(Arrival& arrival, StreamState& stream, const DeviceBox& box, std::uint64_t offset,

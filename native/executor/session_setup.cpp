@@ -231,6 +231,7 @@ void Session::close_context(std::shared_ptr<ContextState> context, bool reset) {
     completion_.tell_implied();
     completion_.let_go();
     drop_reader(*context);
+    forget_arrays(*context);
     context->events->close();
     host_memory_.context_ends(context->handle);
     (void)driver_.cuCtxSetCurrent(nullptr);
@@ -275,6 +276,7 @@ void Session::release_context(ContextState& context) {
     drop_graphs(context);
     events_.remove_if([&](const EventState& event) { return event.context == &context; });
     drop_reader(context);
+    forget_arrays(context);
     context.events->close();
     host_memory_.context_ends(context.handle);
     (void)driver_.cuCtxSetCurrent(nullptr);
@@ -302,6 +304,7 @@ void Session::release_everything() {
     for (const auto& context : ending_) release_context(*context);
     ending_.clear();
     if (!is_greeted_) return;
+    release_virtual_memory();
     for (const DeviceState& device : devices_) {
         for (const auto& [address, extent] : device.extents.extents())
             (void)unmap_extent(driver_, address, extent.size_bytes, extent.handle);

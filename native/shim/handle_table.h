@@ -22,6 +22,8 @@ enum class HandleTag : std::uint8_t {
     event = 0x47,
     link = 0x48,
     pool = 0x50,
+    array = 0x51,
+    memory = 0x52,
 };
 
 template <typename T, HandleTag tag>

@@ -68,6 +68,22 @@ struct Event {
     graph::EventCapture captured;
 };
 
+struct Array {
+    std::uint32_t number = 0;
+    Context* context = nullptr;
+    CUDA_ARRAY3D_DESCRIPTOR descriptor{};
+    std::uint64_t charged_bytes = 0;  // of the device's memory
+    std::uint64_t handle = 0;
+};
+
+// A texture or surface object; its handle is the driver's, as kernels get it.
+struct Texture {
+    Context* context = nullptr;
+    bool is_surface = false;
+    CUDA_RESOURCE_DESC resource{};
+    CUDA_TEXTURE_DESC description{};
+};
+
 struct Function {
     Module* module = nullptr;
     std::uint32_t index = 0;
@@ -106,6 +122,7 @@ struct Context {
     std::mutex mutex;                                                    // guards the lists
     std::unordered_map<std::uint32_t, std::shared_ptr<Stream>> streams;  // by number
     std::unordered_map<std::uint32_t, std::shared_ptr<Module>> modules;
+    std::vector<std::uint64_t> arrays;  // handles
 };
 
 // The error that a call of this context has to return, if any.

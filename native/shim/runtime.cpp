@@ -276,12 +276,25 @@ void Runtime::close_context(Context& context, bool reset) {
         (void)progress_.next();
     });
     unified_.free_all_of(number);
+    textures.forget_all_of(context);
+    forget_arrays(context);
     context.device->memory->free_all_of(number);
     host_memory_->free_all_of(number);
     open_contexts_.fetch_sub(1);
     std::lock_guard lock(numbers_mutex_);
     contexts_by_number_.erase(number);
     for (auto& [stream_number, stream] : streams_gone) streams_by_number_.erase(stream_number);
+}
+
+void Runtime::forget_arrays(Context& context) {
+    std::vector<std::uint64_t> gone;
+    {
+        std::lock_guard lock(context.mutex);
+        gone.swap(context.arrays);
+    }
+    for (const std::uint64_t handle : gone)
+        if (const auto array = arrays.remove(handle))
+            context.device->memory->add_module_bytes(-static_cast<std::int64_t>(array->charged_bytes));
 }
 
 std::shared_ptr<Context> Runtime::context_by_number(std::uint32_t number) {

@@ -22,7 +22,9 @@
 #include "shim/reserved_pages.h"
 #include "shim/session.h"
 #include "shim/settings.h"
+#include "shim/textures.h"
 #include "shim/unified_memory.h"
+#include "shim/virtual_memory.h"
 
 namespace weft::shim {
 
@@ -55,6 +57,10 @@ class Runtime : public InboundEvents {
     HandleTable<Module, HandleTag::module> modules;
     HandleTable<Function, HandleTag::function> functions;
     HandleTable<MemoryPool, HandleTag::pool> pools;
+    HandleTable<Array, HandleTag::array> arrays;
+    TextureTable textures;
+    HandleTable<PhysicalMemory, HandleTag::memory> physical_memory;
+    VirtualMemory virtual_memory;
 
     std::uint32_t next_number() { return next_number_.fetch_add(1) + 1; }
 
@@ -115,6 +121,7 @@ class Runtime : public InboundEvents {
     void make_devices(std::uint64_t base);
     void describe_to_user();
     void send_pull(std::uint32_t pull);
+    void forget_arrays(Context& context);
     Stream* stream_by_number(std::uint32_t context, std::uint32_t number);
 
     static std::atomic<Runtime*> instance_;

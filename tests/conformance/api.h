@@ -20,7 +20,8 @@
     X(cuPointerGetAttributes) X(cuMemcpyHtoD_v2) X(cuMemcpyHtoDAsync_v2) X(cuMemcpyDtoH_v2) X(cuMemcpyDtoHAsync_v2) \
     X(cuMemcpyDtoD_v2) X(cuMemcpyDtoDAsync_v2) X(cuMemcpy) X(cuMemcpyAsync) X(cuMemcpyPeer) X(cuMemcpy2D_v2) X(cuMemcpy3D_v2) \
     X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuDeviceSetMemPool) X(cuMemPoolGetAccess) X(cuMemPoolSetAccess) \
-    X(cuMemAllocManaged) X(cuMemPrefetchAsync) X(cuMemAdvise) X(cuStreamAttachMemAsync) X(cuMemcpy2DUnaligned_v2) X(cuMemcpy2DAsync_v2) X(cuMemcpy3DAsync_v2) X(cuMemcpy3DPeer) X(cuMemsetD2D8Async) \
+    X(cuMemGetAccess) X(cuMemGetAllocationPropertiesFromHandle) X(cuArray3DCreate_v2) X(cuArray3DGetDescriptor_v2) X(cuArrayDestroy) X(cuTexObjectCreate) X(cuTexObjectDestroy) \
+    X(cuTexObjectGetTextureDesc) X(cuTexObjectGetResourceDesc) X(cuSurfObjectCreate) X(cuSurfObjectDestroy) X(cuMemAllocManaged) X(cuMemPrefetchAsync) X(cuMemAdvise) X(cuStreamAttachMemAsync) X(cuMemcpy2DUnaligned_v2) X(cuMemcpy2DAsync_v2) X(cuMemcpy3DAsync_v2) X(cuMemcpy3DPeer) X(cuMemsetD2D8Async) \
     X(cuMemsetD2D16Async) X(cuMemsetD2D32Async) \
     X(cuMemsetD8_v2) X(cuMemsetD16_v2) X(cuMemsetD32_v2) X(cuMemsetD2D8_v2) X(cuMemsetD2D32_v2) X(cuMemsetD8Async) \
     X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuMemGetAllocationGranularity) X(cuMemAddressReserve) X(cuMemAddressFree) \

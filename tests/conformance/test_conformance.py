@@ -53,6 +53,7 @@ SUITES = (
     "Printing",
     "ProcAddress",
     "Streams",
+    "Textures",
     "Threads",
     "Unified",
     "VirtualMemory",

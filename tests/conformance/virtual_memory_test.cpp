@@ -95,6 +95,61 @@ TEST_F(VirtualMemory, is_not_accessible_before_access_is_set) {
     EXPECT_OK(cu.cuMemAddressFree(address, granularity));
 }
 
+TEST_F(VirtualMemory, neighbouring_mappings_are_one_space) {
+    CUdeviceptr address = 0;
+    ASSERT_OK(cu.cuMemAddressReserve(&address, 3 * granularity, 0, 0, 0));
+    const size_t before = free_bytes();
+    for (size_t i = 0; i < 3; ++i) {
+        CUmemGenericAllocationHandle handle = 0;
+        ASSERT_OK(cu.cuMemCreate(&handle, granularity, &properties, 0));
+        ASSERT_OK(cu.cuMemMap(address + i * granularity, granularity, 0, handle, 0));
+        ASSERT_OK(cu.cuMemRelease(handle));
+    }
+    ASSERT_OK(cu.cuMemSetAccess(address, 3 * granularity, &access, 1));
+    const auto values = pattern(2 * granularity, 3);
+    write(address + granularity / 2, values);
+    EXPECT_EQ(read<std::uint8_t>(address + granularity / 2, values.size()), values);
+    unsigned long long flags = 0;
+    ASSERT_OK(cu.cuMemGetAccess(&flags, &properties.location, address + granularity));
+    EXPECT_EQ(flags, static_cast<unsigned long long>(CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    CUmemGenericAllocationHandle again = 0;
+    ASSERT_OK(cu.cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(address))) << "a mapping has it still";
+    CUmemAllocationProp found{};
+    EXPECT_OK(cu.cuMemGetAllocationPropertiesFromHandle(&found, again));
+    EXPECT_EQ(found.location.id, device);
+    EXPECT_OK(cu.cuMemRelease(again));
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(address, 3 * granularity)) << "something is mapped";
+    EXPECT_OK(cu.cuMemUnmap(address, 3 * granularity));
+    EXPECT_EQ(free_bytes(), before);
+    EXPECT_OK(cu.cuMemAddressFree(address, 3 * granularity));
+}
+
+TEST_F(VirtualMemory, handles_of_the_operating_system_are_refused) {
+    if (attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0)
+        GTEST_SKIP() << "this driver has them";
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    CUmemGenericAllocationHandle handle = 0;
+    EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemCreate(&handle, granularity, &properties, 0));
+}
+
+TEST_F(VirtualMemory, kernels_use_it) {
+    CUdeviceptr address = 0;
+    ASSERT_OK(cu.cuMemAddressReserve(&address, granularity, 0, 0, 0));
+    CUmemGenericAllocationHandle handle = 0;
+    ASSERT_OK(cu.cuMemCreate(&handle, granularity, &properties, 0));
+    ASSERT_OK(cu.cuMemMap(address, granularity, 0, handle, 0));
+    ASSERT_OK(cu.cuMemSetAccess(address, granularity, &access, 1));
+    ASSERT_OK(cu.cuMemsetD32_v2(address, 5, 1000));
+    ASSERT_OK(launch(kernel("step"), 8, 128, nullptr, address, 1000u));
+    EXPECT_EQ(read<std::uint32_t>(address, 1000), std::vector<std::uint32_t>(1000, 16));
+    unsigned type = 0;
+    EXPECT_OK(cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address + 8));
+    EXPECT_EQ(type, static_cast<unsigned>(CU_MEMORYTYPE_DEVICE));
+    EXPECT_OK(cu.cuMemUnmap(address, granularity));
+    EXPECT_OK(cu.cuMemRelease(handle));
+    EXPECT_OK(cu.cuMemAddressFree(address, granularity));
+}
+
 TEST_F(VirtualMemory, bad_arguments_are_refused) {
     CUdeviceptr address = 0;
     CUmemGenericAllocationHandle handle = 0;

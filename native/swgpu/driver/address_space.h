@@ -57,6 +57,7 @@ class AddressSpace final : public engine::MemoryMap {
     std::optional<engine::MemoryRange> extent(std::uint64_t address) const;
 
     engine::MemoryRange lookup(std::uint64_t address) const override;
+    const engine::Texture* texture(std::uint64_t handle) const override;  // in api_texture.cpp
     std::uint64_t epoch() const override { return epoch_.load(std::memory_order_acquire); }
 
   private:

@@ -70,9 +70,9 @@ CUresult submit(CUstream handle, Side to, Side from, Box box, Way way) {
 
     if (stream->is_capturing() && way == Way::async) return capture(*stream, to, from, box);
     WEFT_TRY(refuse_while_capturing(*stream));
-    const bool pageable_source = !from.device && !page_locked(from.address, span(from, box));
-    const bool pageable_target = !to.device && !page_locked(to.address, span(to, box));
-    const bool between_devices = to.device && from.device;
+    const bool pageable_source = !from.device && !from.array && !page_locked(from.address, span(from, box));
+    const bool pageable_target = !to.device && !to.array && !page_locked(to.address, span(to, box));
+    const bool between_devices = (to.device || to.array) && (from.device || from.array);
     bool wait = (way == Way::wait && !between_devices) || pageable_target;
     const bool run_inline = kImmediate || wait || pageable_source || box.bytes() <= kInlineBytes;
     auto copy = std::make_unique<CopyOperation>();
@@ -102,18 +102,36 @@ CUresult submit_1d(CUstream stream, Side to, Side from, size_t size, Way way) {
     return submit(stream, to, from, Box{.width = size}, way);
 }
 
-// One side of a 2D or 3D descriptor. Arrays are not supported.
-CUresult described_side(CUmemorytype type, const void* host, CUdeviceptr device, Side* side) {
+CUresult array_side(CUarray handle, Side* side) {
+    const Ref<Array> array = find<Array>(handle);
+    if (!array) return CUDA_ERROR_INVALID_HANDLE;
+    side->address = array->address();
+    side->array = array;
+    return CUDA_SUCCESS;
+}
+
+// One side of a 2D or 3D descriptor.
+CUresult described_side(CUmemorytype type, const void* host, CUdeviceptr device, CUarray array, Side* side) {
     switch (type) {
         case CU_MEMORYTYPE_HOST: *side = host_side(host); return CUDA_SUCCESS;
         case CU_MEMORYTYPE_DEVICE: *side = device_side(device); return CUDA_SUCCESS;
         case CU_MEMORYTYPE_UNIFIED: *side = unified_side(device); return CUDA_SUCCESS;
-        case CU_MEMORYTYPE_ARRAY: return CUDA_ERROR_NOT_SUPPORTED;
+        case CU_MEMORYTYPE_ARRAY: return array_side(array, side);
     }
     return CUDA_ERROR_INVALID_VALUE;
 }
 
+bool fits(std::uint64_t first, std::uint64_t count, std::uint64_t all) { return first <= all && count <= all - first; }
+
 CUresult place(Side* side, size_t x, size_t y, size_t z, size_t pitch, size_t height, const Box& box) {
+    if (side->array) {
+        const Array& array = *side->array;
+        if (!fits(x, box.width, array.row_bytes()) || !fits(y, box.height, array.rows()) ||
+            !fits(z, box.depth, array.planes()))
+            return CUDA_ERROR_INVALID_VALUE;
+        pitch = array.row_bytes();
+        height = array.rows();
+    }
     if (pitch == 0) pitch = x + box.width;
     if (height == 0) height = y + box.height;
     if (pitch < x + box.width || (box.depth > 1 && height < y + box.height)) return CUDA_ERROR_INVALID_VALUE;
@@ -128,8 +146,8 @@ CUresult copy_2d(const CUDA_MEMCPY2D* copy, CUstream stream, Way way) {
     if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Box box{.width = copy->WidthInBytes, .height = copy->Height};
     Side to, from;
-    WEFT_TRY(described_side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, &to));
-    WEFT_TRY(described_side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &from));
+    WEFT_TRY(described_side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, &to));
+    WEFT_TRY(described_side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, &from));
     WEFT_TRY(place(&to, copy->dstXInBytes, copy->dstY, 0, copy->dstPitch, 0, box));
     WEFT_TRY(place(&from, copy->srcXInBytes, copy->srcY, 0, copy->srcPitch, 0, box));
     return submit(stream, to, from, box, way);
@@ -140,8 +158,8 @@ CUresult copy_3d(const CUDA_MEMCPY3D* copy, CUstream stream, Way way) {
     if (copy == nullptr || copy->srcLOD != 0 || copy->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
     const Box box{.width = copy->WidthInBytes, .height = copy->Height, .depth = copy->Depth};
     Side to, from;
-    WEFT_TRY(described_side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, &to));
-    WEFT_TRY(described_side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &from));
+    WEFT_TRY(described_side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, &to));
+    WEFT_TRY(described_side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, &from));
     WEFT_TRY(place(&to, copy->dstXInBytes, copy->dstY, copy->dstZ, copy->dstPitch, copy->dstHeight, box));
     WEFT_TRY(place(&from, copy->srcXInBytes, copy->srcY, copy->srcZ, copy->srcPitch, copy->srcHeight, box));
     return submit(stream, to, from, box, way);

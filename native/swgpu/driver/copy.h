@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "swgpu/driver/array.h"
 #include "swgpu/driver/driver.h"
 
 namespace weft::swdriver {
@@ -14,6 +15,7 @@ struct Side {
     std::uint64_t row_pitch = 0;
     std::uint64_t plane_pitch = 0;
     bool device = false;  // checked against the device's allocations
+    Ref<Array> array{};   // lies in this array instead, where the box was found to fit
 
     std::uint64_t row(std::uint64_t y, std::uint64_t z) const { return address + y * row_pitch + z * plane_pitch; }
 };

@@ -9,7 +9,20 @@
 
 namespace weft::swdriver {
 
-enum class Kind : std::uint8_t { context = 1, stream, event, module, function, library, kernel, link, memory, pool };
+enum class Kind : std::uint8_t {
+    context = 1,
+    stream,
+    event,
+    module,
+    function,
+    library,
+    kernel,
+    link,
+    memory,
+    pool,
+    array,
+    texture
+};
 
 class Object {
   public:

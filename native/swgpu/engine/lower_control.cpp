@@ -225,6 +225,12 @@ const std::unordered_map<std::string_view, Lowering::Method>& Lowering::table() 
         {"elect", &L::lower_elect},
         {"nanosleep", &L::lower_nanosleep},
         {"ldmatrix", &L::lower_ldmatrix},
+        {"tex", &L::lower_tex},
+        {"tld4", &L::lower_tld4},
+        {"suld", &L::lower_suld},
+        {"sust", &L::lower_sust},
+        {"txq", &L::lower_txq},
+        {"suq", &L::lower_txq},
         {"stmatrix", &L::lower_stmatrix},
         {"mma", &L::lower_mma},
     };

@@ -294,7 +294,7 @@ bool Lowering::address_of_name(const Operand& base, AddressSpace space, Draft& d
 
 bool Lowering::address(const Operand& operand, AddressSpace space, Draft& draft) {
     // Old texts name the variable without brackets.
-    if (operand.kind != Kind::address) return fail("expected an address");
+    if (operand.kind != Kind::address || operand.elements.size() != 1) return fail("expected an address");
     const Operand& base = operand.elements[0];
     draft.op.imm = static_cast<uint64_t>(operand.offset) + static_cast<uint64_t>(base.offset);
     if (base.kind == Kind::reg) {

@@ -150,6 +150,16 @@ class Lowering {
     bool lower_stmatrix();
     bool lower_mma();
     bool emit_barrier(uint32_t kind, size_t first);
+    // lower_texture.cpp
+    bool lower_tex();
+    bool lower_tld4();
+    bool lower_suld();
+    bool lower_sust();
+    bool lower_txq();
+    bool take_shape(uint32_t& aux, size_t& coordinates);
+    bool take_surface(uint32_t& aux, size_t& coordinates, ptx::Type& type, size_t& count);
+    bool texture_address(const ptx::Operand& operand, size_t coordinates, Draft& draft);
+    bool texture_results(const ptx::Operand& operand, Draft& draft);
 
     static const std::unordered_map<std::string_view, Method>& table();
 

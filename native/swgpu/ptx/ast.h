@@ -73,7 +73,7 @@ struct Operand {
         special,    // special register `index`, component
         variable,   // variable `index` of the function, plus offset
         name,       // a symbol, function or label that is not of the function, plus offset
-        address,    // [base + offset]; base is element 0
+        address,    // [base + offset]; base is element 0, coordinates (a vector or one value) are element 1
         vector,     // {elements}
         list,       // (elements), of calls
         sink,       // _

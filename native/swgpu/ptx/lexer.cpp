@@ -98,7 +98,9 @@ Token Lexer::next() {
         while (is_name(at(i))) ++i;
         return make(TokenKind::identifier, pos_, i);
     }
-    if (c == '.' && (is_alpha(at(pos_ + 1)) || at(pos_ + 1) == '_')) {
+    // .2d is a modifier like others.
+    const bool is_shape = c == '.' && is_digit(at(pos_ + 1)) && at(pos_ + 2) == 'd';
+    if (is_shape || (c == '.' && (is_alpha(at(pos_ + 1)) || at(pos_ + 1) == '_'))) {
         size_t i = pos_ + 1;
         while (is_name(at(i)) || (at(i) == ':' && at(i + 1) == ':' && is_name(at(i + 2)))) i += at(i) == ':' ? 2 : 1;
         Token token = make(TokenKind::dotted, pos_, i);

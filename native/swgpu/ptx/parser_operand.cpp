@@ -206,7 +206,13 @@ bool Parser::parse_address(Operand& operand) {
     if (!parse_simple(base)) return false;
     if (base.kind == Operand::Kind::vector || base.kind == Operand::Kind::sink) return fail("unsupported address");
     if (!parse_offset(operand)) return false;
-    if (token_.is(',')) return fail("unsupported address with coordinates");
+    if (accept(',')) {  // of textures and surfaces
+        operand.elements.emplace_back();
+        Operand& coordinates = operand.elements.back();
+        const bool parsed =
+            accept('{') ? parse_group(coordinates, Operand::Kind::vector, '}') : parse_simple(coordinates);
+        if (!parsed) return false;
+    }
     return expect(']');
 }
 
