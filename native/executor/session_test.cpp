@@ -481,5 +481,47 @@ TEST_F(SessionTest, BoxesThatCannotBeEndTheSession) {
     EXPECT_TRUE(is_refused([](auto& copy) { copy.offset = UINT64_MAX; }));
 }
 
+TEST_F(SessionTest, MemoryWithoutAnAddressCountsUntilHandleAndMappingAreGone) {
+    TestClient client(fake().table());
+    client.start();
+    constexpr std::uint64_t kPlace = 0x530000000000, kSize = 4u << 20;
+    wire::AddressReserve reserve{};
+    reserve.address = kPlace;
+    reserve.size_bytes = kSize;
+    ASSERT_EQ(client.status_of(0, reserve), CUDA_SUCCESS);
+    const std::uint64_t before = client.session.peak_memory_bytes();
+    wire::PhysicalCreate create{};
+    create.physical = 9;
+    create.size_bytes = kSize;
+    ASSERT_EQ(client.status_of(0, create), CUDA_SUCCESS);
+    EXPECT_EQ(client.session.peak_memory_bytes(), before + kSize);
+    wire::PhysicalMap map{};
+    map.address = kPlace;
+    map.physical = 9;
+    ASSERT_EQ(client.status_of(0, map), CUDA_SUCCESS);
+    wire::PhysicalAccess access{};
+    access.address = kPlace;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    ASSERT_EQ(client.status_of(0, access), CUDA_SUCCESS);
+    EXPECT_TRUE(fake().is_mapped(kPlace, kSize));
+    wire::PhysicalRelease release{};
+    release.physical = 9;
+    client.send(0, release);
+    wire::PhysicalUnmap unmap{};
+    unmap.address = kPlace;
+    ASSERT_EQ(client.status_of(0, unmap), CUDA_SUCCESS);
+    EXPECT_FALSE(fake().is_mapped(kPlace, kSize));
+    wire::AddressFree free{};
+    free.address = kPlace;
+    free.size_bytes = kSize;
+    client.send(0, free);
+    create.physical = 10;
+    EXPECT_EQ(client.status_of(0, create), CUDA_SUCCESS);
+    EXPECT_EQ(client.session.peak_memory_bytes(), before + kSize) << "what was gone was given back";
+    client.send(0, unmap);
+    client.settle();
+    EXPECT_TRUE(client.session.is_over()) << "no such mapping";
+}
+
 }  // namespace
 }  // namespace weft::executor

@@ -63,9 +63,8 @@ CUresult within_device(CUdeviceptr destination, CUdeviceptr source, std::size_t 
     Target target;
     if (const CUresult result = find_target(handle, &target); result != CUDA_SUCCESS) return result;
     if (bytes == 0) return CUDA_SUCCESS;
-    const auto from = find_device_range(source), to = find_device_range(destination);
+    // Between devices, too: addresses are unified, so the driver on the other side sees which ones they are.
     if (!is_device_range(destination, bytes) || !is_device_range(source, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    if (from->device != to->device) return CUDA_ERROR_NOT_SUPPORTED;
     const CUresult sent = submit<wire::MemcpyDtoDAsync>(*target.stream, 0, [&](auto& frame, std::byte*) {
         frame.dstDevice = destination;
         frame.srcDevice = source;

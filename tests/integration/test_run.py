@@ -130,6 +130,14 @@ def test_numba_shares_managed_and_mapped_arrays(environment: Environment, path: 
     assert json.loads(done.stdout) == {"managed": 80792.0, "mapped": 80792.0}
 
 
+def test_devices_of_a_lease_copy_to_each_other(environment: Environment, path: str) -> None:
+    command = [sys.executable, "-m", f"{PROGRAMS}.peers"]
+    environ = environment | {"WEFT_SOFTWARE_GPUS": "2"}
+    done = run_weft("run", "-n", "2", "--path", path, "--", *command, environ=environ, timeout_s=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "{1} {2}"
+
+
 def test_a_trace_names_the_calls_and_a_recording_replays(environment: Environment, tmp_path: Path) -> None:
     trace, recording = tmp_path / "trace", tmp_path / "recording"
     observers = ("--trace", str(trace), "--record", str(recording))

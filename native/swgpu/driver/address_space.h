@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "swgpu/engine/engine.h"
+#include "swgpu/engine/texture.h"
 
 namespace weft::swdriver {
 
@@ -34,7 +35,7 @@ struct Allocation {
     bool is_host() const { return kind == MemoryKind::host || kind == MemoryKind::registered; }
 };
 
-class AddressSpace final : public engine::MemoryMap {
+class AddressSpace final : public engine::TextureMap {
   public:
     // Numbers the allocation. False (nothing changed) if it overlaps another one.
     bool insert(Allocation allocation);

@@ -43,6 +43,7 @@ void stage(CopyOperation& copy) {
 
 // As a node of the graph that the stream captures.
 CUresult capture(Stream& stream, const Side& to, const Side& from, const Box& box) {
+    if (to.array || from.array) return CUDA_ERROR_NOT_SUPPORTED;
     weft::graph::CopyWork work;
     work.copy.dstMemoryType = to.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
     work.copy.srcMemoryType = from.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
@@ -173,8 +174,9 @@ CUresult make_copy(const CUDA_MEMCPY3D& described, std::unique_ptr<CopyOperation
     if (described.srcLOD != 0 || described.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
     const Box box{.width = described.WidthInBytes, .height = described.Height, .depth = described.Depth};
     Side to, from;
-    WEFT_TRY(described_side(described.dstMemoryType, described.dstHost, described.dstDevice, &to));
-    WEFT_TRY(described_side(described.srcMemoryType, described.srcHost, described.srcDevice, &from));
+    WEFT_TRY(described_side(described.dstMemoryType, described.dstHost, described.dstDevice, described.dstArray, &to));
+    WEFT_TRY(
+        described_side(described.srcMemoryType, described.srcHost, described.srcDevice, described.srcArray, &from));
     WEFT_TRY(place(&to, described.dstXInBytes, described.dstY, described.dstZ, described.dstPitch, described.dstHeight,
                    box));
     WEFT_TRY(place(&from, described.srcXInBytes, described.srcY, described.srcZ, described.srcPitch,

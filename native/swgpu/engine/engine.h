@@ -87,8 +87,6 @@ class Module {
 // ---- memory
 // ----------------------------------------------------------------------------------------------------------
 
-struct Texture;  // texture.h
-
 struct MemoryRange {
     uint64_t begin = 0;
     uint64_t end = 0;  // exclusive; begin == end: nothing there
@@ -104,8 +102,6 @@ class MemoryMap {
     virtual MemoryRange lookup(uint64_t address) const = 0;
     // Changes whenever a range shrank or went away.
     virtual uint64_t epoch() const = 0;
-    // What a texture or surface handle stands for; null: nothing. It stays as long as kernels that may use it run.
-    virtual const Texture* texture(uint64_t) const { return nullptr; }
 };
 
 // Text of the kernel's printf and assert, whole calls, from any worker thread.

@@ -185,7 +185,7 @@ Coordinates coordinates_of(Context& context, const Op* op, const uint32_t* refs,
 
 // The texture of a lane's handle, if its memory is still there. Null after a fault.
 const Texture* find(Context& context, const Op* op, uint64_t handle, uint32_t lane, bool is_write) {
-    const Texture* t = context.memory->texture(handle);
+    const Texture* t = static_cast<const TextureMap*>(context.memory)->texture(handle);
     if (t == nullptr) {
         raise_fault(context, op, FaultKind::illegal_address, AddressSpace::global, lane, handle, 0, is_write);
         return nullptr;

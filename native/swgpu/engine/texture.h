@@ -38,6 +38,13 @@ struct Texture {
     uint32_t texel_bytes() const { return bytes_of(format) * channels; }
 };
 
+// The memory of a launch whose kernel has such instructions is one of these.
+class TextureMap : public MemoryMap {
+  public:
+    // What a handle stands for; null: nothing. It stays as long as kernels that may use it run.
+    virtual const Texture* texture(uint64_t handle) const = 0;
+};
+
 enum class TextureShape : uint32_t { one, two, three, one_layered, two_layered };
 enum class TextureQuery : uint32_t { width, height, depth, array_size, mipmap_levels, samples };
 enum class SurfaceBounds : uint32_t { trap, clamp, zero };
