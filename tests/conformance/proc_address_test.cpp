@@ -63,8 +63,9 @@ TEST_F(ProcAddress, resolves_names_that_nobody_calls) {
 
 TEST_F(ProcAddress, unsupported_calls_say_so) {
     SOFTWARE_GPU_ONLY();
-    const auto create = reinterpret_cast<decltype(&::cuTexObjectDestroy)>(address("cuTexObjectDestroy", 12000));
+    const auto create =
+        reinterpret_cast<decltype(&::cuMipmappedArrayDestroy)>(address("cuMipmappedArrayDestroy", 12000));
     ASSERT_NE(create, nullptr);
-    EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, create(0));
-    EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, create(0)) << "and say it every time";
+    EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, create(nullptr));
+    EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, create(nullptr)) << "and say it every time";
 }
