@@ -56,9 +56,8 @@ struct GraphState {
     std::vector<GraphWork> works;  // of all nodes, between instantiation and readiness
     std::vector<GraphStep> steps;
     std::size_t bytes = 0;
-    // Events that its nodes touch, for the order of launches. Only grows; older lists stay for frames that refer to
-    // them.
-    std::vector<std::unique_ptr<const std::vector<std::uint32_t>>> events;
+    // Events that its nodes touch, for the order of launches; null: none. Parked frames keep the list they came with.
+    std::shared_ptr<const std::vector<std::uint32_t>> events;
     // The end of the last launch, which the next one follows in whatever stream.
     EventRef last;
     std::uint32_t last_stream = 0;

@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kNoEvent = 0xffffffff;
 struct FrameOrder {
     OrderKind kind = OrderKind::stream_work;
     std::array<std::uint32_t, 2> events{kNoEvent, kNoEvent};
-    const std::vector<std::uint32_t>* more = nullptr;  // further ones; outlives the frame
+    std::shared_ptr<const std::vector<std::uint32_t>> more{};  // further ones
 };
 
 // What the user of Parking keeps of a parked frame.

@@ -78,10 +78,10 @@ std::uint32_t event_of(std::span<const std::byte> frame) {
 void add_event(GraphState& graph, std::uint32_t event) {
     if (event == kNoEvent) return;
     std::vector<std::uint32_t> list;
-    if (!graph.events.empty()) list = *graph.events.back();
+    if (graph.events != nullptr) list = *graph.events;
     if (std::find(list.begin(), list.end(), event) != list.end()) return;
     list.push_back(event);
-    graph.events.push_back(std::make_unique<const std::vector<std::uint32_t>>(std::move(list)));
+    graph.events = std::make_shared<const std::vector<std::uint32_t>>(std::move(list));
 }
 
 }  // namespace
@@ -284,7 +284,7 @@ FrameOrder Session::graph_order(const Arrival& arrival, When when) {
         const auto inner = tail.first(std::min<std::size_t>(fields.size_bytes, tail.size()));
         if (inner.size() >= sizeof(wire::FrameHeader) + sizeof(wire::EventRecord)) add_event(*graph, event_of(inner));
     }
-    if (is_launch && !graph->events.empty()) order.more = graph->events.back().get();
+    if (is_launch) order.more = graph->events;
     return order;
 }
 
