@@ -48,6 +48,7 @@ PROGRAMS = {
     "prints": Program(("prints.cu",), says="thread 3 of block 0 says 42 and 1.50\n"),
     "runtime": Program(("runtime.cu",)),
     "separate": Program(("separate_main.cu", "separate_part.cu"), ("-rdc=true",)),
+    "textures": Program(("textures.cu",)),
     "thread_streams": Program(("thread_streams.cu",), ("--default-stream", "per-thread")),
     "two_devices": Program(("two_devices.cu",)),
 }

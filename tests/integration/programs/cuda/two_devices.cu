@@ -1,4 +1,4 @@
-// Two GPUs in one process: each device has its own memory, streams, copies of the program's variables.
+// Two GPUs in one process: each device has its own memory, streams, copies of the program's variables; copies between them.
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -41,6 +41,9 @@ int main() {
         CHECK(cudaPointerGetAttributes(&attributes, data[device]));
         EXPECT(attributes.device == device);
     }
+    CHECK(cudaMemcpyPeer(data[0], 0, data[1], 1, n * sizeof(float)));
+    CHECK(cudaMemcpy(host.data(), data[0], n * sizeof(float), cudaMemcpyDeviceToHost));
+    for (int i = 0; i < n; ++i) EXPECT(host[i] == 3.0f * float(i));
     // A thread begins with device 0, whatever the others chose.
     std::thread([] {
         int device = -1;
