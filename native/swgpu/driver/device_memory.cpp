@@ -54,6 +54,7 @@ bool DeviceMemory::reserve_arena() {
             }
             madvise(got, size, MADV_HUGEPAGE);
             madvise(got, size, MADV_DONTFORK);
+            madvise(got, size, MADV_DONTDUMP);
             arena_ = wanted;
             heap_.add(wanted, size);
             return true;

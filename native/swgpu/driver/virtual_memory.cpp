@@ -18,6 +18,7 @@ bool map_private(std::uint64_t address, std::uint64_t size) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
     if (mmap(pointer(address), size, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) return false;
     madvise(pointer(address), size, MADV_DONTFORK);
+    madvise(pointer(address), size, MADV_DONTDUMP);
     return true;
 }
 
