@@ -216,7 +216,8 @@ def describe_machine() -> str:
         ),
         platform.machine(),
     )
-    return f"{os.cpu_count()} cores, {model}, Linux {platform.release()}"
+    kernel = ".".join(platform.release().split(".")[:2])
+    return f"{os.cpu_count()} cores, {model}, Linux {kernel}"
 
 
 if __name__ == "__main__":
