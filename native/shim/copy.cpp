@@ -98,8 +98,9 @@ CUresult copy_from_device(Stream& stream, void* destination, CUdeviceptr source,
     Runtime& runtime = *Runtime::get();
     Session& session = runtime.session();
     const auto range = runtime.host_memory().find(destination, size_bytes);
+    // A capture refuses copies that are waited for, whatever is known already.
     const bool is_waited_for = mode == CopyMode::blocking || !range;
-    if (is_waited_for && size_bytes <= wire::kMaxInlineBytes &&
+    if (is_waited_for && !graph::is_any_capturing() && size_bytes <= wire::kMaxInlineBytes &&
         stream.context->read_ahead.take(runtime.progress().submitted(),
                                         {source, static_cast<std::uint32_t>(size_bytes)}, destination))
         return CUDA_SUCCESS;

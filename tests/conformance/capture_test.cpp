@@ -284,6 +284,20 @@ TEST_F(Captures, of_blocking_streams_are_spoilt_by_the_legacy_stream) {
     EXPECT_OK(end_result());
 }
 
+// Also when the bytes came along with the last synchronisation.
+TEST_F(Captures, of_blocking_streams_are_spoilt_by_copies_that_wait) {
+    own = stream(CU_STREAM_DEFAULT);
+    const CUdeviceptr data = allocate(4);
+    std::uint32_t word = 0;
+    for (int i = 0; i < 3; ++i) {
+        ASSERT_OK(cu.cuCtxSynchronize());
+        ASSERT_OK(cu.cuMemcpyDtoH_v2(&word, data, 4));
+    }
+    begin();
+    EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cu.cuMemcpyDtoH_v2(&word, data, 4));
+    EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, end_result());
+}
+
 TEST_F(Captures, leave_events_that_cannot_be_asked) {
     const CUevent recorded = event();
     begin();
