@@ -9,17 +9,13 @@
 namespace weft::executor {
 namespace {
 
+using testing::AddParameters;
 using testing::FakeDriver;
 using testing::Heard;
 using testing::TestClient;
 constexpr std::uint64_t kWindow = TestClient::kWindow;
 
 class SessionGraphTest : public testing::DriverTest {};
-
-struct AddParameters {
-    std::uint64_t a, b, c;
-    std::uint32_t n;
-};
 
 TEST_F(SessionGraphTest, AHostFunctionHoldsItsStreamUntilTheClientHasAnswered) {
     TestClient client(fake().table());

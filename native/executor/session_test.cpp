@@ -10,17 +10,13 @@
 namespace weft::executor {
 namespace {
 
+using testing::AddParameters;
 using testing::FakeDriver;
 using testing::Heard;
 using testing::TestClient;
 constexpr std::uint64_t kWindow = TestClient::kWindow;
 
 class SessionTest : public testing::DriverTest {};
-
-struct AddParameters {
-    std::uint64_t a, b, c;
-    std::uint32_t n;
-};
 
 template <typename T>
 std::span<const std::byte> bytes(const std::vector<T>& values) {

@@ -19,13 +19,9 @@ struct FakeFunction {
 };
 FakeFunction functions[] = {{0}, {1}};
 
-struct AddParameters {
-    float *a, *b, *c;
-    std::uint32_t n;
-};
-
 void add(const AddParameters& p) {
-    for (std::uint32_t i = 0; i < p.n; ++i) p.c[i] = p.a[i] + p.b[i];
+    const auto floats = [](std::uint64_t address) { return reinterpret_cast<float*>(address); };
+    for (std::uint32_t i = 0; i < p.n; ++i) floats(p.c)[i] = floats(p.a)[i] + floats(p.b)[i];
 }
 
 thread_local CUcontext current_context = nullptr;
@@ -327,9 +323,8 @@ struct Calls {
             AddParameters parameters{};
             if (extra != nullptr) std::memcpy(&parameters, extra[1], *static_cast<std::size_t*>(extra[3]));
             const bool is_add = index_of(function) == 0;
-            for (const float* array : {parameters.a, parameters.b, parameters.c}) {
-                if (is_add && !d().is_mapped(reinterpret_cast<std::uint64_t>(array), std::uint64_t{4} * parameters.n))
-                    return CUDA_ERROR_INVALID_VALUE;
+            for (const std::uint64_t array : {parameters.a, parameters.b, parameters.c}) {
+                if (is_add && !d().is_mapped(array, std::uint64_t{4} * parameters.n)) return CUDA_ERROR_INVALID_VALUE;
             }
             return d().submit(stream, std::string(kFunctionNames[index_of(function)]), [=] {
                 if (is_add) add(parameters);

@@ -16,6 +16,12 @@
 
 namespace weft::executor::testing {
 
+// Parameters of the kernel `add`.
+struct AddParameters {
+    std::uint64_t a, b, c;
+    std::uint32_t n;
+};
+
 class FakeDriver {
   public:
     static FakeDriver& get();

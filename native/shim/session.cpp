@@ -19,8 +19,6 @@ constexpr auto kPatience = std::chrono::milliseconds(100);  // between two looks
 // Larger transfers do not stay in the caches anyway.
 constexpr std::uint64_t kBulkBytes = 16u << 20;
 
-void copy_cached(void* destination, const void* source, std::size_t size) { std::memcpy(destination, source, size); }
-
 using wire::header_of;
 using wire::text_of;
 
@@ -341,9 +339,11 @@ void Session::handle_data(const Received& received) {
     if (destination.data() == nullptr) {
         if (!transfers_.spread(view->fields.transfer, view->fields.offset, bytes)) return;
     } else if (destination.data() != bytes.data()) {
-        const bool is_bulk =
-            bytes.size() >= kStreamingBytes && transfers_.size_bytes(view->fields.transfer) >= kBulkBytes;
-        (is_bulk ? copy_streaming : copy_cached)(destination.data(), bytes.data(), bytes.size());
+        if (bytes.size() >= kStreamingBytes && transfers_.size_bytes(view->fields.transfer) >= kBulkBytes) {
+            copy_streaming(destination.data(), bytes.data(), bytes.size());
+        } else {
+            std::memcpy(destination.data(), bytes.data(), bytes.size());
+        }
     }
     if (transfers_.landed(view->fields.transfer, bytes.size())) expected_arrived();
 }
