@@ -95,7 +95,7 @@ test-gpu: $(STAMPS)/weft-dev $(STAMPS)/test-tools
 .PHONY: bench
 bench: $(STAMPS)/weft-dev $(STAMPS)/examples
 	$(BIN)/python benchmarks/run.py --tools $(BUILD)/_native
-	$(BIN)/python benchmarks/cycles.py --tools $(BUILD)/_native --cycles 2000 --seconds 90
+	$(BIN)/python benchmarks/cycles.py --tools $(BUILD)/_native --cycles 2000 --seconds 90 | tee benchmarks/results/cycles.jsonl
 
 .PHONY: lint
 lint: $(STAMPS)/venv $(STAMPS)/test-tools $(STAMPS)/weft
